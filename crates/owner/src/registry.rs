@@ -1,0 +1,65 @@
+//! What the owner has at each resource server, as that server publishes it, and where the server itself stands.
+//!
+//! The registry of one owner and resource server is replaced whole by a pull (FED-16); entries of another owner or
+//! server are never touched by it.
+
+use sayso_protocol::payload::metadata::OwnedResource;
+use sayso_protocol::{ClientId, OwnerName, Thumbprint, Timestamp, UnitId};
+use serde::{Deserialize, Serialize};
+
+/// Where a resource server stands with one owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Standing {
+    /// She has not answered.
+    Pending,
+    /// It may act for her resources.
+    Active,
+    /// She withdrew it.
+    Revoked,
+}
+
+/// A resource server one owner knows (OWN-15). It holds no secret: there is none in any form (D-22).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResourceServer {
+    /// Whose.
+    #[serde(skip)]
+    pub owner: Option<OwnerName>,
+    /// Its client id: the origin.
+    pub client_id: ClientId,
+    /// For people.
+    pub name: String,
+    /// The resource it fronts.
+    pub resource_uri: String,
+    /// Where it stands.
+    pub status: Standing,
+    /// `signature`; the only one there is.
+    pub auth_method: String,
+    /// When it became known.
+    pub registered_at: Timestamp,
+    /// The key set-up vouched for, where it did; otherwise its keys are those at its `jwks_uri`.
+    pub pinned_key: Option<Thumbprint>,
+}
+
+/// A registered resource with the unit that governs it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Registered {
+    /// The resource server it is at.
+    pub client_id: ClientId,
+    /// The entry as published.
+    #[serde(flatten)]
+    pub resource: OwnedResource,
+    /// The governing unit; without one every request is refused (POL-03).
+    pub unit: Option<UnitId>,
+}
+
+/// A protection API token, as the store keeps it. The token itself is never stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pat {
+    /// In whose name it acts (CORE-81).
+    pub owner: OwnerName,
+    /// Which resource server holds it.
+    pub client_id: ClientId,
+    /// Where that server stands, read with the token on every call (FED-53).
+    pub standing: Standing,
+}

@@ -1,0 +1,4 @@
+//! What the `sayso` binary is made of, as a library. Each module is one role the binary can play; protocol,
+//! enforcement and the owner's authority live in their own crates.
+
+pub mod vault;

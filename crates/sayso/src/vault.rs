@@ -1,0 +1,90 @@
+//! The demo vault: an MCP server of Alice's accounts, served over streamable HTTP without sessions to modern and
+//! older clients alike. It contains no authorization: whoever can reach it may trade, which is why it listens on
+//! loopback behind a gateway and nowhere else.
+
+mod book;
+mod file;
+mod tools;
+
+use std::future::{Future, IntoFuture as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use axum::Router;
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+use file::BookFile;
+use tools::VaultTools;
+
+/// What the vault calls itself to a client, and so the realm a gateway in front of it derives.
+pub const SERVER_NAME: &str = "alice-vault";
+
+/// The largest request body the vault reads; its longest legitimate call is a few hundred bytes.
+const MAX_BODY_BYTES: usize = 64 * 1024;
+
+/// How long [`serve`] waits, once told to stop, for calls in progress.
+pub const GRACE: Duration = Duration::from_secs(2);
+
+/// Alice's accounts, kept in one file.
+pub struct Vault {
+    file: Arc<BookFile>,
+}
+
+impl Vault {
+    /// Opens `dir/vault.json`, writing the opening positions when there is no such file yet.
+    ///
+    /// # Errors
+    /// When the folder cannot be written, or the file is there and is not a vault.
+    pub fn open(dir: &Path) -> anyhow::Result<Vault> {
+        let file = BookFile::open(dir).with_context(|| format!("opening the vault in {}", dir.display()))?;
+        Ok(Vault { file: Arc::new(file) })
+    }
+
+    /// The MCP endpoint, at `POST /mcp`. A request must name a loopback host or one of `hosts` (a name, or a name
+    /// and port) and carry no `Origin`, so that a page in a browser on the same machine cannot trade.
+    pub fn router(self, hosts: impl IntoIterator<Item = String>) -> Router {
+        let mut config = StreamableHttpServerConfig::default()
+            .with_legacy_session_mode(false)
+            .with_json_response(true)
+            .with_max_request_body_bytes(MAX_BODY_BYTES)
+            .enforce_origin_validation();
+        config.allowed_hosts.extend(hosts);
+        let tools = VaultTools::new(self.file);
+        let service = StreamableHttpService::new(
+            move || Ok(tools.clone()),
+            Arc::new(NeverSessionManager::default()),
+            config,
+        );
+        Router::new().route_service("/mcp", service)
+    }
+}
+
+/// Serves `vault` to loopback callers until `shutdown` resolves and the calls in progress are answered, or, with a
+/// caller that neither finishes nor goes away, until [`GRACE`] has passed.
+///
+/// # Errors
+/// When the listener fails.
+pub async fn serve(
+    vault: Vault,
+    listener: TcpListener,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> anyhow::Result<()> {
+    let (stopping, stopped) = oneshot::channel::<()>();
+    let server = axum::serve(listener, vault.router([])).with_graceful_shutdown(async move {
+        shutdown.await;
+        drop(stopping);
+    });
+    let overdue = async {
+        let _ = stopped.await;
+        tokio::time::sleep(GRACE).await;
+    };
+    tokio::select! {
+        served = server.into_future() => served.context("serving the vault"),
+        () = overdue => Ok(()),
+    }
+}

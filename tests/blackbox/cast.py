@@ -1,6 +1,6 @@
-"""The house under test and its fixtures: `sayso up` as a subprocess on a fresh data folder, with its owner at hand. It
-is stopped, killed and started again only through its own process id. What a test expects of the demo vault is here too,
-so that the vault's shape is known in one place."""
+"""The house under test and its fixtures: `sayso up` as a subprocess on a fresh data folder, with its owner at
+hand. It is stopped, killed and started again only through its own process id. What a test expects of the demo
+vault is here too, so that the vault's shape is known in one place."""
 
 import json
 import os

@@ -1,6 +1,6 @@
-"""The three parties a test plays: the requesting agent, the owner with her device key, and the resource server at the
-protection API. Every address comes from a published document; only the ready line's URLs are given. A method that must
-succeed asserts it, and one that may be refused returns the response."""
+"""The three parties a test plays: the requesting agent, the owner with her device key, and the resource server
+at the protection API. Every address comes from a published document; only the ready line's URLs are given. A
+method that must succeed asserts it, and one that may be refused returns the response."""
 
 import json
 import time
@@ -66,9 +66,9 @@ class Agent:
 
     def request(self, resource, method, params=None, token=None, *, name=None, version="2026-07-28", scheme="PoP",
                 verb="POST", body=None, headers=None, without=(), extra=(), signed=None, replayable=None, **signing):
-        """`body` replaces the bytes, `headers` the MCP headers; `without` drops header names, `extra` appends lines after
-        signing; `signed` False leaves the signature out, a key as `key` signs with that one. What was sent is appended to
-        the list `replayable`."""
+        """`body` replaces the bytes, `headers` the MCP headers; `without` drops header names, `extra` appends lines
+        after signing; `signed` False leaves the signature out, a key as `key` signs with that one. What was sent is
+        appended to the list `replayable`."""
         body = mcp_body(method, params, version=version) if body is None else body
         lines = mcp_headers(method, name, version=version) if headers is None else list(headers)
         if token is not None:

@@ -1,6 +1,6 @@
-"""The agreement must be the owner's terms, signed, and nothing else. Each alteration is refused, ends its negotiation,
-and leaves no promise, no question and no grant. The agent is one she knows, so that what is refused here would otherwise
-have been granted at once or put to her."""
+"""The agreement must be the owner's terms, signed, and nothing else. Each alteration is refused, ends its
+negotiation, and leaves no promise, no question and no grant. The agent is one she knows, so that what is
+refused here would otherwise have been granted at once or put to her."""
 
 import time
 from dataclasses import dataclass

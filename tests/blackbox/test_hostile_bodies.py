@@ -1,6 +1,7 @@
-"""Bodies meant to be read one way here and another way behind. The rows are data/*.json: `about` says what a file holds,
-`expect` what every row of it must meet, a row's own members win over it. A row is sent as a tools/call (or `method`) with
-the named grant and an honest signature over exactly those bytes, so that nothing but the body can be what is refused."""
+"""Bodies meant to be read one way here and another way behind. The rows are data/*.json: `about` says what a
+file holds, `expect` what every row of it must meet, a row's own members win over it. A row is sent as a
+tools/call (or `method`) with the named grant and an honest signature over exactly those bytes, so that nothing
+but the body can be what is refused."""
 
 import gzip
 import json
@@ -45,7 +46,7 @@ def deliver(armed, row):
     return armed.agent.request(armed.resource, method, token=token, body=body, headers=headers)
 
 
-@pytest.mark.parametrize("row", rows())
+@pytest.mark.parametrize("row", list(rows()))
 def test_hostile(armed, row):  # CORE-61 CORE-84 CORE-89 MCP-09
     with armed.untouched():
         response = deliver(armed, row)

@@ -1,5 +1,5 @@
-"""The owner's own door: only her device key opens it, her answer is one and final, and what she changes in her policy
-holds from the next negotiation on."""
+"""The owner's own door: only her device key opens it, her answer is one and final, and what she changes in her
+policy holds from the next negotiation on."""
 
 import time
 from collections import Counter
@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from cast import REALM, SCOPES, result
+from cast import REALM, SCOPES, TRADE, result
 from parties import JSON, Challenge, Negotiation
 from wire import Key, content_digest, send
 
@@ -70,8 +70,10 @@ def test_an_answer_changed_on_the_way(house, waiting):  # OWN-03
     assert waiting.family in house.owner.pending()
 
 
-@pytest.mark.parametrize("body", [{"decision": "maybe"}, {"decision": "APPROVED"}, {"decision": True}, {}, [], "approved",
-                                  {"decision": ["approved"]}, {"Decision": "approved"}])
+@pytest.mark.parametrize("body", [
+    {"decision": "maybe"}, {"decision": "APPROVED"}, {"decision": True}, {}, [], "approved",
+    {"decision": ["approved"]}, {"Decision": "approved"},
+])
 def test_an_answer_that_is_none(house, waiting, body):  # OWN-04 OWN-07
     response = house.owner.request("POST", f"/pending/{quote(waiting.family, safe='')}/decision", body)
     assert 400 <= response.status < 500 and response.json()["detail"], response
@@ -140,10 +142,13 @@ def test_a_unit_taken_away(house, agent):
     owner, unit = house.owner, unit_of(house, "execute_trade")
     agent.obtain(house.resource, "get_positions", owner=owner)
     stored = owner.read("/policies")[unit]
+    held = agent.obtain(house.resource, "execute_trade", TRADE, owner=owner)
     terms = agent.negotiate(house.resource, "execute_trade", {}).template["terms_uri"]
     response = owner.request("DELETE", f"/policies/{quote(unit, safe='')}")
     assert response.status == 200 and f"{REALM}/execute_trade" in response.body.decode(), response
     assert send("GET", terms).status == 200  # TERMS-01
+    assert house.resource_server().state(held.token) == "revoked"
+    assert agent.call(house.resource, "execute_trade", TRADE, token=held.token).status in (401, 403)
     call = agent.call(house.resource, "execute_trade", {"symbol": "VTI", "side": "buy", "quantity": 1})
     assert call.status in (401, 403), call
     if call.status == 401:
@@ -163,7 +168,8 @@ def test_a_unit_taken_away(house, agent):
 def test_browsers_get_nothing_here(house):
     """A page of another site may send a request, but it gets neither her authority nor a readable answer."""
     for path in READS:
-        response = send("GET", house.owner.endpoint + path, [("Origin", "https://evil.example"), ("Cookie", "session=x")])
+        lines = [("Origin", "https://evil.example"), ("Cookie", "session=x")]
+        response = send("GET", house.owner.endpoint + path, lines)
         assert response.status in (401, 403)
         assert response.all("access-control-allow-origin") == []
     wrong = send("POST", house.metadata["token_endpoint"], [("Host", "evil.example"), JSON], b"{}")

@@ -1,5 +1,6 @@
-"""The protection API, spoken to with the gateway's own key: how it proves itself, what a ticket may be asked for, what
-introspection tells and keeps to itself, and that spending is one indivisible step. Every address is the metadata's."""
+"""The protection API, spoken to with the gateway's own key: how it proves itself, what a ticket may be asked
+for, what introspection tells and keeps to itself, and that spending is one indivisible step. Every address is
+the metadata's."""
 
 import base64
 import json
@@ -211,7 +212,8 @@ def test_nothing_is_advertised_that_is_refused(house, server):  # CORE-03 CORE-0
 def test_the_owner_listing_is_for_the_authority_alone(house, server):  # FED-06 FED-10 CORE-118
     listing = fetch_json(f"{house.gateway}/.well-known/oauth-protected-resource/mcp")["owner_resources_endpoint"]
     for attempt in (send("GET", listing), house.owner.request("GET", listing),
-                    house.owner.request("GET", listing, key=server.key), house.owner.request("GET", listing, key=Key())):
+                    house.owner.request("GET", listing, key=server.key),
+                    house.owner.request("GET", listing, key=Key())):
         assert (attempt.status, attempt.json()["error"]) == (401, "invalid_signature"), attempt
         assert REALM not in attempt.body.decode()
 

@@ -7,8 +7,8 @@ The format. A fenced block whose info string starts with `console` is run; any o
                         lines the program prints in between need not be shown
     # a line            is a remark
 
-In a shown line `…` stands for any text, and `<name>` for one word, which later commands can use as `<name>` again. White
-space at line ends and its amount within lines do not matter. Words after `console` in the info string:
+In a shown line `…` stands for any text, and `<name>` for one word, which later commands can use as `<name>`
+again. White space at line ends and its amount within lines do not matter. Words after `console` in the info string:
 
     term=NAME           which terminal (default `main`); each runs one command at a time, in its own shell
     running             the block's last command goes on after its shown lines appeared, beside the blocks that follow
@@ -185,7 +185,7 @@ def run(document, folder, environment):
 
 
 def test_the_readme(tmp_path):
-    document = (ROOT / "README.md").read_text()
+    document = (ROOT / "README.md").read_text("utf-8")
     assert blocks(document), "README.md has no console blocks"
     for port in (8440, 8441):
         with socket.socket() as probe:

@@ -1,6 +1,6 @@
-"""What must be refused at the enforcement point, one row each: the request, the status, the code, the shape of the body.
-Around every row stands `Untouched`: nothing spent, nothing recorded, nothing forwarded. Altered terms, hostile bodies and
-the owner's own door have files of their own."""
+"""What must be refused at the enforcement point, one row each: the request, the status, the code, the shape of
+the body. Around every row stands `Untouched`: nothing spent, nothing recorded, nothing forwarded. Altered
+terms, hostile bodies and the owner's own door have files of their own."""
 
 import time
 from collections import Counter

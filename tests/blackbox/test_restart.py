@@ -1,9 +1,10 @@
-"""Nothing an answer was given for is lost to kill -9: decisions, grants, connections, spends, rows. The process gets no
-chance to tidy up, and the next one has only the data folder."""
+"""Nothing an answer was given for is lost to kill -9: decisions, grants, connections, spends, rows. The process
+gets no chance to tidy up, and the next one has only the data folder."""
 
 import os
 import stat
 import threading
+import time
 from http.client import HTTPException
 
 import pytest
@@ -146,12 +147,13 @@ def test_a_revocation_is_durable_before_she_is_told(lone_house):  # CORE-103
 
 
 def test_an_old_signature_is_not_news_to_a_new_process(lone_house):
-    """The replay memory may be empty after a start; the signatures it held are refused all the same."""
+    """The gateway's replay memory is empty after a start, so it refuses what was signed before its own first second."""
     house, agent, sent = lone_house, Agent(), []
     grant = agent.obtain(house.resource, "get_positions", owner=house.owner)
     result(agent.call(house.resource, "get_positions", token=grant.token, replayable=sent))
     asked = []
     house.owner.request("GET", "/pending", replayable=asked)
+    time.sleep(1.1)  # Into another second than the signatures'.
     house.restart()
     refused(send(*sent[0]), 401, "invalid_token")
     assert send(*asked[0]).status == 401

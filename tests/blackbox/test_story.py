@@ -1,6 +1,6 @@
-"""The whole story against the built binary: a stranger is refused with a challenge, takes the owner's terms, she
-decides, the call goes through, a trade executes once, and what she ends stays ended. One row of the register per step;
-refusals have their own file."""
+"""The whole story against the built binary: a stranger is refused with a challenge, takes the owner's terms,
+she decides, the call goes through, a trade executes once, and what she ends stays ended. One row of the
+register per step; refusals have their own file."""
 
 import html
 import json

@@ -1,5 +1,5 @@
-"""The client itself, against published vectors and one stub server. Without this, a fault in the client would look like
-a fault of the program. It needs no binary."""
+"""The client itself, against published vectors and one stub server. Without this, a fault in the client would
+look like a fault of the program. It needs no binary."""
 
 import json
 import threading
@@ -60,8 +60,8 @@ def test_challenges():  # CORE-15
 
 def test_a_challenge_is_read_from_the_header():  # CORE-15 CORE-25
     remediation = {"ticket": "t", "authorization_server": "http://as"}
-    value = ('UMA realm="r", error="insufficient_authorization", as_uri="http://as", ticket="t", resource_metadata="m", '
-             f'scope="a b", authorization_remediation="{wire.b64(json.dumps(remediation).encode())}"')
+    value = ('UMA realm="r", error="insufficient_authorization", as_uri="http://as", ticket="t", '
+             f'resource_metadata="m", scope="a b", authorization_remediation="{wire.b64(json.dumps(remediation).encode())}"')
     challenge = Challenge.of(wire.Response(401, [("WWW-Authenticate", value)], b"{}"))
     assert (challenge.ticket, challenge.scope, challenge.remediation) == ("t", "a b", remediation)
 

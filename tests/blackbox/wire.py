@@ -1,6 +1,6 @@
-"""The wire, written from the specifications alone: encodings, RFC 9421 signatures, HTTP sent exactly as asked, MCP
-framing. It shares no code with the programs under test, so an error common to both sides cannot hide. It knows no flow:
-who says what to whom is in parties.py."""
+"""The wire, written from the specifications alone: encodings, RFC 9421 signatures, HTTP sent exactly as asked,
+MCP framing. It shares no code with the programs under test, so an error common to both sides cannot hide. It
+knows no flow: who says what to whom is in parties.py."""
 
 import base64
 import hashlib
@@ -23,7 +23,7 @@ LEGACY = "2025-11-25"
 TIMEOUT = 20
 
 
-# ---- encodings --------------------------------------------------------------------------------------------------------
+# ---- encodings -----------------------------------------------------------------------------------------------
 
 
 def b64(data):
@@ -93,7 +93,7 @@ def content_digest(body):
     return "sha-256=:" + base64.b64encode(hashlib.sha256(body).digest()).decode() + ":"
 
 
-# ---- keys and JWS -----------------------------------------------------------------------------------------------------
+# ---- keys and JWS --------------------------------------------------------------------------------------------
 
 
 class Key:
@@ -151,7 +151,7 @@ def verify_jws(jws, jwks):
     raise AssertionError(f"no published key verifies {header}")
 
 
-# ---- RFC 9421 ---------------------------------------------------------------------------------------------------------
+# ---- RFC 9421 ------------------------------------------------------------------------------------------------
 
 MINIMUM = ("@method", "@authority", "@path", "authorization")
 
@@ -193,7 +193,7 @@ def signature_base(cover, listed, method, url, headers, authority=None):
     return "\n".join([*lines, f'"@signature-params": {listed}'])
 
 
-# ---- HTTP -------------------------------------------------------------------------------------------------------------
+# ---- HTTP ----------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -222,7 +222,7 @@ class Response:
 
 
 def send(method, url, headers=(), body=None):
-    """One request with exactly these header lines in this order; only Host and Content-Length are added when missing."""
+    """One request with exactly these header lines in this order; only a missing Host and Content-Length are added."""
     parts = urlsplit(url)
     target = (parts.path or "/") + ("?" + parts.query if parts.query else "")
     names = {name.lower() for name, _ in headers}
@@ -291,7 +291,7 @@ def _quoted(text):
     raise AssertionError("unterminated quoted string")
 
 
-# ---- MCP --------------------------------------------------------------------------------------------------------------
+# ---- MCP -----------------------------------------------------------------------------------------------------
 
 _ids = itertools.count(1)
 META = {"io.modelcontextprotocol/protocolVersion": MODERN, "io.modelcontextprotocol/clientCapabilities": {}}

@@ -56,11 +56,13 @@ pub fn decide(
         Record::new(kind, &negotiation.id, by.clone(), entry).naming(&commitment.handle)
     };
     match answer {
-        Answer::Denied => {
-            Some(Decision { state: State::Denied { decided }, admits: None, records: vec![row(Kind::Denied)] })
-        }
+        Answer::Denied => Some(Decision {
+            state: State::Denied { decided },
+            admits: None,
+            records: vec![row(Kind::Denied)],
+        }),
         Answer::Approved => {
-            let admits = admitted(*ask, connection, commitment, now);
+            let admits = admitted(*ask, connection, commitment);
             let mut records = vec![];
             if admits.is_some() {
                 records.push(row(Kind::Connected));
@@ -74,12 +76,7 @@ pub fn decide(
 
 /// The connection an approval establishes. It keeps the epoch that endings have bumped, so nothing revives, and
 /// the count of endings (CORE-104, CORE-105). A question about an operation of a standing agent admits nobody.
-fn admitted(
-    ask: Ask,
-    connection: Option<&Connection>,
-    commitment: &Commitment,
-    now: Timestamp,
-) -> Option<Connection> {
+fn admitted(ask: Ask, connection: Option<&Connection>, commitment: &Commitment) -> Option<Connection> {
     match (ask, connection) {
         (_, Some(connection)) if connection.is_active() => None,
         (Ask::Operation, _) => None,
@@ -89,9 +86,12 @@ fn admitted(
             identity: Identity::Pseudonymous,
             status: Status::Active,
             epoch: 0,
-            first_seen: now,
+            first_seen: commitment.at,
             last_access: None,
             revocations: 0,
         }),
     }
 }
+
+#[cfg(test)]
+mod tests;

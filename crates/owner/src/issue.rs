@@ -8,7 +8,7 @@ use sayso_protocol::jws::BadJws;
 use sayso_protocol::payload::operation::Operation;
 use sayso_protocol::payload::receipt::Receipt;
 use sayso_protocol::payload::rpt::{Confirmation, MAX_LIFE, Permission, Rpt};
-use sayso_protocol::{Handle, NegotiationId, S256, SigningKey, Timestamp, UnitId};
+use sayso_protocol::{Handle, NegotiationId, Scope, SigningKey, Timestamp, UnitId};
 
 /// The keys and names an authority issues under. Has no `Debug`: it holds keys.
 pub struct Issuer {
@@ -104,12 +104,14 @@ pub struct IssueFacts {
     pub jti: String,
     /// The class the tool declares now (CORE-74).
     pub consequence: Option<String>,
-    /// The pin of the tool's definition now (D-30).
-    pub definition: Option<S256>,
+}
+
+/// The scopes a grant of `commitment` permits: those the ticket needs and the agreement covers (CORE-71).
+pub fn scopes(negotiation: &Negotiation, commitment: &Commitment) -> Vec<Scope> {
+    negotiation.scopes.iter().filter(|scope| commitment.scope.contains(scope)).cloned().collect()
 }
 
 fn claims(issuer: &Issuer, negotiation: &Negotiation, commitment: &Commitment, facts: &IssueFacts) -> Rpt {
-    let agreed = |scope: &&sayso_protocol::Scope| commitment.scope.contains(scope);
     let per_operation = commitment.proffer.terms.per_operation;
     let operation: Option<Operation> = commitment.operation.clone().filter(|_| per_operation);
     Rpt {
@@ -123,11 +125,11 @@ fn claims(issuer: &Issuer, negotiation: &Negotiation, commitment: &Commitment, f
         cnf: Confirmation { jwk: commitment.cnf.clone() },
         permissions: vec![Permission {
             resource_id: negotiation.resource.clone(),
-            resource_scopes: negotiation.scopes.iter().filter(agreed).cloned().collect(),
+            resource_scopes: scopes(negotiation, commitment),
             exp: Some(facts.decided.plus(commitment.expires_in)),
             iat: Some(facts.now),
             nbf: None,
-            definition: facts.definition.clone(),
+            definition: commitment.definition.clone(),
         }],
         owner: negotiation.owner.clone(),
         contract: commitment.agreement.clone(),
@@ -136,4 +138,3 @@ fn claims(issuer: &Issuer, negotiation: &Negotiation, commitment: &Commitment, f
         operation,
     }
 }
-

@@ -12,7 +12,8 @@
 //! message of the agent's changes.
 
 use crate::ledger::Author;
-use sayso_protocol::payload::agreement::Mission;
+use crate::unit::Unit;
+use sayso_protocol::payload::agreement::{Mission, SignedAgreement};
 use sayso_protocol::payload::operation::Operation;
 use sayso_protocol::payload::terms::Proffer;
 use sayso_protocol::{
@@ -66,8 +67,42 @@ pub struct Commitment {
     pub reason: Option<String>,
     /// The mission it names.
     pub mission: Option<Mission>,
+    /// The pin of the tool's definition when it was made: what she is asked about (D-30).
+    #[serde(default)]
+    pub definition: Option<S256>,
     /// When it was made.
     pub at: Timestamp,
+}
+
+impl Commitment {
+    /// The commitment `agreement` makes to what `unit` proffered. That it assents to it is the caller's to have checked.
+    pub fn new(
+        agreement: &SignedAgreement,
+        proffer: &Proffer,
+        unit: &Unit,
+        definition: Option<S256>,
+        at: Timestamp,
+    ) -> Self {
+        let claims = agreement.claims();
+        Self {
+            proffer: proffer.clone(),
+            unit: unit.id.clone(),
+            version: unit.version,
+            agreement_jws: agreement.compact().to_owned(),
+            agreement: agreement.digest(),
+            handle: agreement.handle(),
+            cnf: agreement.key().jwk(),
+            scope: claims.scope.clone(),
+            expires_in: claims.expires_in,
+            prohibited: claims.prohibited.clone(),
+            operation: agreement.operation().cloned(),
+            params: claims.operation.as_ref().map(|operation| operation.params.clone().into()),
+            reason: claims.reason.clone(),
+            mission: claims.mission.clone(),
+            definition,
+            at,
+        }
+    }
 }
 
 /// Her decision on a waiting request.

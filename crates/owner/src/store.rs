@@ -4,6 +4,9 @@
 //! before it answers (D-37). Two callers of one intent get one `Won`; the suite races every intent with 32 callers
 //! and against the intents that touch the same row. Every method takes the owner, or finds her in the artifact.
 
+#[cfg(feature = "suite")]
+pub mod suite;
+
 use crate::connection::{Connection, Ended};
 use crate::decision::Answer;
 use crate::ledger::{Author, Record, Row};

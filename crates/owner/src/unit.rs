@@ -52,6 +52,9 @@ pub struct Unit {
 /// A unit that cannot be saved, and why, fit to show the owner.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
+    /// An id that could not stand in an address.
+    #[error("a unit id has 1 to 100 letters, digits, `-`, `_` or `.`, and starts with a letter or digit")]
+    Id,
     /// A text of the terms is empty or too long.
     #[error("{0} must have between 1 and {1} characters")]
     Text(&'static str, usize),
@@ -110,6 +113,13 @@ impl Unit {
     /// # Errors
     /// The first thing that is wrong with it.
     pub fn check(&self) -> Result<(), Unfit> {
+        // The id is a segment of `terms_uri` and of the owner's own addresses.
+        let id = self.id.as_str();
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        let starts = id.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric());
+        if !starts || id.len() > 100 || !id.bytes().all(plain) {
+            return Err(Unfit::Id);
+        }
         text("name", &self.name, 200)?;
         if self.resources.is_empty() || self.resources.len() > 1000 {
             return Err(Unfit::Resources);
@@ -194,6 +204,11 @@ mod tests {
         assert_eq!(with(|unit| unit.terms.expires_in = 0), Unfit::Expiry);
         assert_eq!(with(|unit| unit.terms.scope.clear()), Unfit::Scopes);
         assert_eq!(with(|unit| unit.resources.clear()), Unfit::Resources);
+        for id in ["a/b", "a b", "..", "a?b", "\u{e9}"] {
+            let mut unit = unit();
+            unit.id = id.parse().unwrap();
+            assert_eq!(unit.check(), Err(Unfit::Id), "{id}");
+        }
         assert_eq!(with(|unit| unit.name.clear()), Unfit::Text("name", 200));
         let enforced = |unit: &mut Unit| drop(unit.terms.enforced.insert("x".into(), "y".into()));
         assert_eq!(with(enforced), Unfit::Enforced);

@@ -1,4 +1,12 @@
 //! What the `sayso` binary is made of, as a library. Each module is one role the binary can play; protocol,
 //! enforcement and the owner's authority live in their own crates.
 
+pub mod agent;
+mod clock;
+mod home;
+mod local;
+pub mod owner;
+mod settings;
+mod terminal;
+pub mod up;
 pub mod vault;

@@ -1,1 +1,57 @@
-fn main() {}
+//! The `sayso` binary: its subcommands, and nothing else.
+
+use clap::{Parser, Subcommand};
+use sayso::{agent, owner, up};
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+
+/// An owner's say over other people's agents.
+///
+/// `sayso up` puts an owner in front of an MCP server. An agent that is not hers negotiates with `sayso agent
+/// call`; she answers with `sayso owner`.
+#[derive(Debug, Parser)]
+#[command(name = "sayso", version, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run authority, gateway and demo vault in one process.
+    Up(up::Command),
+    /// Act as a requesting agent: call a protected tool with the whole dance.
+    Agent(agent::Command),
+    /// Answer, watch and end, as the owner.
+    Owner(owner::Command),
+    /// Check or print the settings `up` would run with.
+    Config(up::ConfigCommand),
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let cli = Cli::parse();
+    write_logs();
+    let outcome = match cli.command {
+        Command::Up(command) => up::run(command).await,
+        Command::Agent(command) => agent::run(command).await,
+        Command::Owner(command) => owner::run(command).await,
+        Command::Config(command) => up::config(&command),
+    };
+    outcome.unwrap_or_else(|fault| {
+        eprintln!("sayso: {fault:#}");
+        ExitCode::from(2)
+    })
+}
+
+/// Logs go to stderr: lines for people on a terminal, JSON elsewhere. `SAYSO_LOG` chooses what is logged.
+fn write_logs() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("SAYSO_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn,sayso=info"));
+    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    if std::io::stderr().is_terminal() {
+        logs.compact().with_target(false).init();
+    } else {
+        logs.json().flatten_event(true).init();
+    }
+}

@@ -46,6 +46,8 @@ pub struct Claim {
 pub struct ProtectionRequest {
     /// The client id, when the form names one.
     pub client_id: Option<String>,
+    /// The owner, needed only where several know this client.
+    pub owner: Option<String>,
     /// The scope asked for.
     pub scope: Option<String>,
     /// Whether the request tried a secret or an assertion.
@@ -82,6 +84,7 @@ impl TokenRequest {
             }
             CLIENT_CREDENTIALS => Ok(TokenRequest::Protection(ProtectionRequest {
                 client_id: take("client_id"),
+                owner: take("owner"),
                 scope: take("scope"),
                 offers_secret: ["client_secret", "client_assertion", "password"]
                     .into_iter()

@@ -1,0 +1,23 @@
+//! The requesting side: a client that is challenged, checks who decides, agrees to her terms, waits for her, and
+//! calls again with what she granted (D-33).
+//! It keeps to what it was told: no authority the resource did not publish, no terms nobody agreed to, no signed
+//! call sent twice. It prints nothing and reads no clock; whoever embeds it shows the terms and answers for them.
+//!
+//! [`Agent::call`] makes one call, [`Consent`] is asked about terms, and what was agreed to and granted is in the
+//! [`Wallet`].
+
+mod call;
+mod discover;
+pub mod fault;
+mod folder;
+pub mod identity;
+mod negotiate;
+mod wallet;
+
+pub use call::{Agent, Errand, Outcome, Refused};
+pub use discover::{Authority, Dialled, Doors};
+pub use fault::Fault;
+pub use folder::FolderFault;
+pub use identity::{Identity, Keystore};
+pub use negotiate::{Ask, Consent, Decision, Narrower, News};
+pub use wallet::{Grant, Kept, Wallet};

@@ -1,0 +1,372 @@
+//! Beats two to four on the agent's side: terms, agreement, waiting, grant. A state that can be put away and taken
+//! up again (CORE-33, CORE-42, TERMS-22..40).
+//! It keeps two rules: nobody but `Consent` agrees to terms, and nobody but the owner ends the wait (CORE-43). What
+//! is done with the grant is `call`'s business.
+
+mod terms;
+pub(crate) mod token;
+
+pub use terms::Narrower;
+
+use crate::discover::pins::Pins;
+use crate::discover::{Authority, Doors};
+use crate::fault::{BadDemand, Fault};
+use crate::wallet::Grant;
+use async_trait::async_trait;
+use sayso_fetch::FetchError;
+use sayso_protocol::canon::{S256, s256_bytes};
+use sayso_protocol::id::{NegotiationId, ResourceId, Timestamp, ToolName};
+use sayso_protocol::payload::negotiation::Answer;
+use sayso_protocol::payload::receipt::Receipt;
+use sayso_protocol::payload::terms::{Proffer, RequiredClaim};
+use sayso_protocol::{SigningKey, VerifyingKey};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::time::Duration;
+use token::{Answered, Say, present};
+
+/// How often terms may change under a negotiation before the agent gives up.
+const MOST_ROUNDS: usize = 3;
+/// Seconds between polls when the authority names none, and the bounds of what it may name.
+const INTERVAL: (i64, i64, i64) = (1, 5, 60);
+
+/// Who decides for the agent whether to agree, and hears how it goes.
+#[async_trait]
+pub trait Consent: Send + Sync {
+    /// Decides about terms. Whoever shows them shows all of them.
+    async fn agree(&self, ask: &Ask<'_>) -> Decision;
+
+    /// Hears how it goes.
+    fn tell(&self, news: &News<'_>) {
+        let _ = news;
+    }
+}
+
+/// What is to be agreed to.
+pub struct Ask<'a> {
+    /// The resource called.
+    pub resource: &'a str,
+    /// The authority's issuer.
+    pub authority: &'a str,
+    /// The terms, all of them. Every text in them is a stranger's.
+    pub proffer: &'a Proffer,
+    /// The tool.
+    pub tool: &'a ToolName,
+    /// The arguments, which terms per operation bind.
+    pub arguments: &'a Map<String, Value>,
+}
+
+/// The answer to terms.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// Yes, to the terms or something narrower.
+    Agree(Narrower),
+    /// No; the authority is told.
+    Decline,
+    /// Nobody is there to say; the authority is told nothing.
+    NotNow,
+}
+
+/// How it goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum News<'a> {
+    /// The resource asks for its owner's say, and this authority speaks for her.
+    Challenged {
+        /// Its issuer.
+        authority: &'a str,
+    },
+    /// A grant from before is used.
+    Reusing,
+    /// The agreement was sent.
+    Agreed,
+    /// The owner has been asked. She is not this agent's user and cannot be reached from here.
+    Waiting {
+        /// The authority that asked her.
+        authority: &'a str,
+        /// Seconds until the next poll.
+        seconds: i64,
+    },
+    /// An earlier wait is taken up again.
+    Resuming {
+        /// The authority that asked her.
+        authority: &'a str,
+    },
+    /// The grant is here.
+    Granted,
+    /// The authority lost track of the negotiation; it starts again.
+    Restarting,
+}
+
+/// What a negotiation is about; fixed when it starts.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct About {
+    pub(crate) resource: String,
+    pub(crate) tool: ToolName,
+    pub(crate) params_s256: S256,
+    pub(crate) resource_id: Option<ResourceId>,
+    pub(crate) reference: Option<S256>,
+    /// Thumbprint of the key that signs.
+    pub(crate) key: String,
+}
+
+/// A negotiation, wherever it stands. Holds a ticket, so it has no `Debug`.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Negotiation {
+    pub(crate) authority: Authority,
+    pub(crate) about: About,
+    state: State,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    /// The ticket of a challenge, not presented yet.
+    Asking { ticket: String },
+    /// Terms nobody has agreed to.
+    Weighing { ticket: String, claim: Box<RequiredClaim> },
+    /// Agreed; the owner has been asked.
+    Waiting { ticket: String, next_poll: Timestamp, committed: Box<Committed> },
+}
+
+/// What was agreed to, as far as the receipt must repeat it.
+#[derive(Clone, Serialize, Deserialize)]
+struct Committed {
+    proffer: Proffer,
+    agreement: S256,
+    expires_in: i64,
+}
+
+/// Whatever a negotiation needs from its surroundings.
+pub(crate) struct Party<'a> {
+    pub(crate) doors: &'a Doors,
+    pub(crate) pins: &'a Pins,
+    pub(crate) key: &'a SigningKey,
+    pub(crate) now: fn() -> Timestamp,
+    pub(crate) consent: &'a dyn Consent,
+    pub(crate) arguments: &'a Map<String, Value>,
+    pub(crate) reason: Option<&'a str>,
+    pub(crate) deadline: Timestamp,
+}
+
+/// How a negotiation ended, or that it has not.
+pub(crate) enum End {
+    Granted(Box<Grant>),
+    Waiting,
+    Declined,
+    NotNow,
+    Denied {
+        words: Option<String>,
+    },
+    /// The authority does not know the ticket any more.
+    Lost,
+}
+
+enum Next {
+    Go(State),
+    End(End),
+}
+
+impl Negotiation {
+    pub(crate) fn start(authority: Authority, about: About, ticket: String) -> Negotiation {
+        Negotiation { authority, about, state: State::Asking { ticket } }
+    }
+
+    /// The negotiation's id, once the authority has named it.
+    pub(crate) fn family(&self) -> Option<&NegotiationId> {
+        match &self.state {
+            State::Asking { .. } => None,
+            State::Weighing { claim, .. } => Some(&claim.terms_template.family),
+            State::Waiting { committed, .. } => Some(&committed.proffer.family),
+        }
+    }
+
+    /// Whether the owner has been asked, so that this is worth taking up again.
+    pub(crate) fn is_waiting(&self) -> bool {
+        matches!(self.state, State::Waiting { .. })
+    }
+
+    /// Goes on until there is an end, or the deadline; `keep` is called with every state worth coming back to.
+    pub(crate) async fn run(
+        &mut self,
+        party: &Party<'_>,
+        keep: &(dyn Fn(&Negotiation) -> Result<(), Fault> + Sync),
+    ) -> Result<End, Fault> {
+        let mut rounds = 0;
+        // A wait that is taken up again is asked about at least once, however short the time is.
+        let mut asked = false;
+        loop {
+            let next = match self.state.clone() {
+                State::Asking { ticket } => self.ask(party, &ticket).await?,
+                State::Weighing { ticket, claim } => {
+                    rounds += 1;
+                    if rounds > MOST_ROUNDS {
+                        return Err(BadDemand::Restless.into());
+                    }
+                    asked = true;
+                    self.weigh(party, &ticket, &claim).await?
+                }
+                State::Waiting { ticket, next_poll, committed } => {
+                    if asked && next_poll > party.deadline {
+                        return Ok(End::Waiting);
+                    }
+                    asked = true;
+                    self.poll(party, &ticket, next_poll, committed).await?
+                }
+            };
+            match next {
+                Next::Go(state) => self.state = state,
+                Next::End(end) => return Ok(end),
+            }
+            if self.is_waiting() {
+                keep(self)?;
+            }
+        }
+    }
+
+    async fn ask(&self, party: &Party<'_>, ticket: &str) -> Result<Next, Fault> {
+        let answered =
+            present(self.authority.door(party.doors), &self.authority, ticket, Say::Nothing, None).await?;
+        self.take(party, answered, None).await
+    }
+
+    async fn weigh(&self, party: &Party<'_>, ticket: &str, claim: &RequiredClaim) -> Result<Next, Fault> {
+        let proffer = &claim.terms_template;
+        let ask = Ask {
+            resource: &self.about.resource,
+            authority: &self.authority.issuer,
+            proffer,
+            tool: &self.about.tool,
+            arguments: party.arguments,
+        };
+        let door = self.authority.door(party.doors);
+        let narrower = match party.consent.agree(&ask).await {
+            Decision::Agree(narrower) => narrower,
+            Decision::NotNow => return Ok(Next::End(End::NotNow)),
+            Decision::Decline => {
+                // Said once; whether it was heard changes nothing here.
+                let _ = present(door, &self.authority, ticket, Say::Decline, None).await;
+                return Ok(Next::End(End::Declined));
+            }
+        };
+        let said = (party.arguments, party.reason);
+        let signed = terms::agree(&self.about, claim, &narrower, said, party.key, (party.now)())?;
+        let say = Say::Claim { token: &signed.token, format: &signed.format };
+        let answered = present(door, &self.authority, ticket, say, None).await?;
+        party.consent.tell(&News::Agreed);
+        let committed = Committed {
+            proffer: proffer.clone(),
+            agreement: s256_bytes(signed.compact.as_bytes()),
+            expires_in: signed.expires_in,
+        };
+        self.take(party, answered, Some(Box::new(committed))).await
+    }
+
+    async fn poll(
+        &self,
+        party: &Party<'_>,
+        ticket: &str,
+        due: Timestamp,
+        committed: Box<Committed>,
+    ) -> Result<Next, Fault> {
+        let seconds = due.since((party.now)()).clamp(0, INTERVAL.2);
+        party.consent.tell(&News::Waiting { authority: &self.authority.issuer, seconds });
+        tokio::time::sleep(Duration::from_secs(seconds.unsigned_abs())).await;
+        let signer = Some((party.key, (party.now)()));
+        let door = self.authority.door(party.doors);
+        match present(door, &self.authority, ticket, Say::Nothing, signer).await {
+            // The ticket was not presented, so it is as good as before.
+            Err(Fault::Unavailable { why: FetchError::Unreachable, .. }) => {
+                let next_poll = (party.now)().plus(INTERVAL.1);
+                Ok(Next::Go(State::Waiting { ticket: ticket.to_owned(), next_poll, committed }))
+            }
+            answered => self.take(party, answered?, Some(committed)).await,
+        }
+    }
+
+    /// What an answer makes of the negotiation.
+    async fn take(
+        &self,
+        party: &Party<'_>,
+        (status, answer): Answered,
+        committed: Option<Box<Committed>>,
+    ) -> Result<Next, Fault> {
+        match (answer, committed) {
+            (Answer::NeedInfo { ticket, claims }, _) => {
+                let claim = terms::accept(&self.about, &self.authority.issuer, claims)?;
+                Ok(Next::Go(State::Weighing { ticket, claim: Box::new(claim) }))
+            }
+            (Answer::Submitted { ticket, interval }, Some(committed)) => {
+                let (least, usual, most) = INTERVAL;
+                let next_poll = (party.now)().plus(interval.unwrap_or(usual).clamp(least, most));
+                Ok(Next::Go(State::Waiting { ticket, next_poll, committed }))
+            }
+            (Answer::Granted { access_token, expires_in, receipt }, Some(committed)) => {
+                let receipt = receipt.ok_or(BadDemand::Receipt)?;
+                let keys = self.authority.keys(party.doors, party.pins).await?;
+                self.check(&receipt, &keys, party.key, &committed)?;
+                let grant = self.grant((access_token, expires_in, receipt), &committed, (party.now)())?;
+                party.consent.tell(&News::Granted);
+                Ok(Next::End(End::Granted(Box::new(grant))))
+            }
+            (Answer::Submitted { .. } | Answer::Granted { .. }, None) => Err(BadDemand::Unasked.into()),
+            (Answer::Error { code, description }, _) => refusal(status, &code, description),
+        }
+    }
+
+    /// Whether a receipt is the authority's, for exactly what was signed (TERMS-36..39).
+    fn check(
+        &self,
+        receipt: &str,
+        keys: &[(String, VerifyingKey)],
+        key: &SigningKey,
+        committed: &Committed,
+    ) -> Result<(), BadDemand> {
+        let read = Receipt::read(receipt, keys).map_err(|_| BadDemand::Receipt)?;
+        let proffer = &committed.proffer;
+        let same = read.iss == self.authority.issuer
+            && read.sub == crate::identity::handle_of(key)
+            && read.agreement == committed.agreement
+            && read.family == proffer.family
+            && read.template_id == proffer.terms.template_id
+            && read.terms_uri == proffer.terms_uri;
+        if same { Ok(()) } else { Err(BadDemand::Receipt) }
+    }
+
+    fn grant(
+        &self,
+        (token, expires_in, receipt): (String, i64, String),
+        committed: &Committed,
+        now: Timestamp,
+    ) -> Result<Grant, BadDemand> {
+        let printable = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
+        if !printable || expires_in <= 0 {
+            return Err(BadDemand::Token);
+        }
+        let About { resource, tool, params_s256, reference, key, .. } = self.about.clone();
+        Ok(Grant {
+            token,
+            receipt,
+            resource,
+            tool,
+            reference,
+            key,
+            authority: self.authority.issuer.clone(),
+            operation: committed.proffer.terms.per_operation.then_some(params_s256),
+            expires: now.plus(expires_in.min(committed.expires_in)),
+            family: committed.proffer.family.clone(),
+            template_id: committed.proffer.terms.template_id.clone(),
+        })
+    }
+}
+
+/// What an error of the token endpoint means for the negotiation.
+fn refusal(status: u16, code: &str, words: Option<String>) -> Result<Next, Fault> {
+    match (code, status) {
+        // Too many negotiations are open, or a dependency of the authority's failed: later may be different.
+        (_, 429 | 500..) => Err(crate::fault::Party::Authority.unavailable(FetchError::Status(status))),
+        ("request_denied" | "access_denied", _) => Ok(Next::End(End::Denied { words })),
+        ("invalid_grant", _) => Ok(Next::End(End::Lost)),
+        _ => Err(BadDemand::Answer.into()),
+    }
+}

@@ -1,0 +1,21 @@
+//! The agent against a resource and an authority that play every step, and every trick, over real sockets.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that cannot set up its stage has failed"
+)]
+
+#[path = "dance/hostile.rs"]
+mod hostile;
+#[path = "dance/house.rs"]
+mod house;
+#[path = "dance/papers.rs"]
+mod papers;
+#[path = "dance/server.rs"]
+mod server;
+#[path = "dance/story.rs"]
+mod story;
+#[path = "dance/stub.rs"]
+mod stub;

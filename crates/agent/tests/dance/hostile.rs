@@ -1,0 +1,376 @@
+//! Peers that cheat. What matters each time: who got how much, and that nothing was signed for it.
+
+use crate::house::{House, Person, Plan, Words, challenged, honest, jwks, key, now, reply};
+use crate::stub::{Answer, Bound, Seen, Site};
+use sayso_agent::fault::{BadDemand, Fault, Kind, Uncorroborated};
+use sayso_agent::{Decision, Errand, Narrower, Outcome};
+use sayso_protocol::envelope::rfc9728::{self, BadDocument};
+use sayso_protocol::payload::challenge::{BadChallenge, Challenge};
+use sayso_protocol::payload::negotiation::TokenReply;
+use sayso_protocol::payload::terms::RequiredClaim;
+use serde_json::{Value, json};
+
+/// A server nobody should talk to.
+async fn trap() -> Site {
+    Bound::new().await.serve(|_| Answer::json(200, json!({})))
+}
+
+fn unsigned_call(seen: &Seen) -> bool {
+    seen.json()["method"] == "tools/call" && seen.header("authorization").is_none()
+}
+
+/// The resource challenges with what `alter` makes of an honest challenge.
+fn challenging(alter: impl Fn(&Plan, &mut Challenge) + Send + Sync + 'static) -> Words {
+    Box::new(move |plan, seen| {
+        unsigned_call(seen).then(|| {
+            let mut challenge = plan.challenge(&plan.authority, "ticket-0");
+            alter(plan, &mut challenge);
+            challenged(&challenge)
+        })
+    })
+}
+
+/// The resource publishes what `alter` makes of an honest document.
+fn publishing(alter: impl Fn(&Plan, &mut Value) + Send + Sync + 'static) -> Words {
+    Box::new(move |plan, seen| {
+        (seen.path == "/.well-known/oauth-protected-resource/mcp").then(|| {
+            let mut document = plan.document();
+            alter(plan, &mut document);
+            Answer::json(200, document)
+        })
+    })
+}
+
+/// The authority answers a presentation with what the test says.
+fn answering(words: impl Fn(&Plan, &Seen) -> Option<Answer> + Send + Sync + 'static) -> Words {
+    Box::new(move |plan, seen| if seen.path == "/token" { words(plan, seen) } else { None })
+}
+
+async fn fault(house: &House) -> Fault {
+    house.call(3).await.unwrap_err()
+}
+
+fn uncorroborated(fault: &Fault) -> Option<Uncorroborated> {
+    if let Fault::Uncorroborated(why) = fault { Some(*why) } else { None }
+}
+
+fn demand(fault: &Fault) -> Option<BadDemand> {
+    if let Fault::Demand(why) = fault { Some(*why) } else { None }
+}
+
+// CORE-32, MCP-04
+#[tokio::test]
+async fn an_authority_the_resource_does_not_publish_gets_not_one_byte() {
+    let evil = trap().await;
+    for as_uri in [
+        evil.url.clone(),
+        format!("{}/tenant", evil.url),
+        // Its own name in front of somebody else's.
+        format!("http://as.example.test@{}", evil.url.strip_prefix("http://").unwrap()),
+    ] {
+        let named = as_uri.clone();
+        let words = challenging(move |plan, challenge| *challenge = plan.challenge(&named, "ticket-0"));
+        let house = House::start(true, 0, words, honest()).await;
+        let fault = fault(&house).await;
+        assert_eq!(uncorroborated(&fault), Some(Uncorroborated::NotPublished), "{as_uri}");
+        assert_eq!(fault.kind(), Kind::Refused);
+        assert!(house.authority.seen().is_empty());
+        assert_eq!(house.calls().len(), 1);
+    }
+    assert!(evil.seen().is_empty(), "not one byte");
+}
+
+#[tokio::test]
+async fn an_issuer_is_compared_byte_for_byte() {
+    for spoil in [
+        |uri: &str| format!("{uri}/"),
+        |uri: &str| format!("{uri}/Tenant"),
+        |uri: &str| uri.replace("http", "HTTP"),
+    ] {
+        let words =
+            challenging(move |plan, challenge| *challenge = plan.challenge(&spoil(&plan.authority), "t"));
+        let house = House::start(true, 0, words, honest()).await;
+        assert_eq!(uncorroborated(&fault(&house).await), Some(Uncorroborated::NotPublished));
+        assert!(house.authority.seen().is_empty());
+    }
+}
+
+// CORE-30
+#[tokio::test]
+async fn a_metadata_document_of_somebody_elses_is_not_fetched() {
+    let evil = trap().await;
+    let named = format!("{}/prm", evil.url);
+    let url = evil.url.clone();
+    let words = challenging(move |plan, challenge| {
+        *challenge = plan.challenge(&url, "ticket-0");
+        challenge.resource_metadata = named.clone();
+    });
+    let house = House::start(true, 0, words, honest()).await;
+    assert_eq!(uncorroborated(&fault(&house).await), Some(Uncorroborated::ForeignDocument));
+    assert!(evil.seen().is_empty() && house.authority.seen().is_empty());
+}
+
+// CORE-31
+#[tokio::test]
+async fn a_document_about_another_resource_ends_it() {
+    for resource in [json!("https://gw.example.test/mcp"), json!(null), json!(["x"])] {
+        let words = publishing(move |_, document| document["resource"] = resource.clone());
+        let house = House::start(true, 0, words, honest()).await;
+        let why = uncorroborated(&fault(&house).await);
+        assert_eq!(why, Some(Uncorroborated::Document(BadDocument::AnotherResource)));
+        assert!(house.authority.seen().is_empty());
+    }
+    let house = House::start(
+        true,
+        0,
+        publishing(|plan, d| d["resource"] = json!(format!("{}/", plan.resource))),
+        honest(),
+    );
+    let house = house.await;
+    let why = uncorroborated(&fault(&house).await);
+    assert_eq!(why, Some(Uncorroborated::Document(BadDocument::AnotherResource)));
+}
+
+// FED-07
+#[tokio::test]
+async fn the_signed_copy_is_verified_and_must_agree() {
+    let evil = trap().await;
+    let url = evil.url.clone();
+    let rogue = publishing(move |_, document| document["authorization_servers"] = json!([url]));
+    let forged = publishing(|plan, document| {
+        *document = rfc9728::document(&plan.metadata(), &key(9), now()).unwrap();
+    });
+    let foreign_keys =
+        publishing(|plan, document| document["jwks_uri"] = json!(format!("{}/jwks", plan.authority)));
+    let nobody = publishing(|_, document| document["authorization_servers"] = json!([]));
+    for (words, why) in [
+        (rogue, Uncorroborated::Document(BadDocument::Disagreement)),
+        (forged, Uncorroborated::Document(BadDocument::Signature)),
+        (foreign_keys, Uncorroborated::ForeignKeys),
+        (nobody, Uncorroborated::Document(BadDocument::Disagreement)),
+    ] {
+        let house = House::start(true, 0, words, honest()).await;
+        assert_eq!(uncorroborated(&fault(&house).await), Some(why));
+        assert!(house.authority.seen().is_empty());
+    }
+    assert!(evil.seen().is_empty());
+    let silent = Box::new(|_: &Plan, seen: &Seen| {
+        seen.path.starts_with("/.well-known/").then(|| Answer::json(404, json!({"error": "not_found"})))
+    });
+    let house = House::start(true, 0, silent, honest()).await;
+    assert_eq!(uncorroborated(&fault(&house).await), Some(Uncorroborated::NoDocument(404)));
+}
+
+#[tokio::test]
+async fn an_unsigned_document_is_taken_until_a_signed_one_was_seen() {
+    let unsigned = || {
+        publishing(|_, document| {
+            document.as_object_mut().unwrap().remove("signed_metadata");
+        })
+    };
+    let house = House::start(false, 0, unsigned(), honest()).await;
+    assert!(matches!(house.call(3).await.unwrap(), Outcome::Result { failed: false, .. }));
+    let stripped = std::sync::atomic::AtomicBool::new(false);
+    let words: Words = Box::new(move |plan, seen| {
+        if !stripped.swap(
+            seen.path == "/jwks" || stripped.load(std::sync::atomic::Ordering::SeqCst),
+            std::sync::atomic::Ordering::SeqCst,
+        ) {
+            return None;
+        }
+        unsigned()(plan, seen)
+    });
+    let house = House::start(true, 0, words, honest()).await;
+    house.call(3).await.unwrap();
+    assert_eq!(uncorroborated(&fault(&house).await), Some(Uncorroborated::PinChanged));
+}
+
+#[tokio::test]
+async fn an_authority_says_itself_who_it_is() {
+    for (alter, why) in [
+        (json!({"issuer": "https://evil.example.test"}), Uncorroborated::Issuer),
+        (json!({"issuer": null}), Uncorroborated::Issuer),
+        (json!({"token_endpoint": "https://evil.example.test/token"}), Uncorroborated::ForeignEndpoint),
+        (json!({"jwks_uri": "https://evil.example.test/jwks"}), Uncorroborated::ForeignEndpoint),
+        (json!({"grant_types_supported": ["authorization_code"]}), Uncorroborated::NoTickets),
+    ] {
+        let words = Box::new(move |plan: &Plan, seen: &Seen| {
+            let mut metadata = plan.issuer_metadata();
+            metadata.as_object_mut().unwrap().extend(alter.as_object().unwrap().clone());
+            seen.path.starts_with("/.well-known/").then(|| Answer::json(200, metadata))
+        });
+        let house = House::start(true, 0, honest(), words).await;
+        assert_eq!(uncorroborated(&fault(&house).await), Some(why));
+        assert!(house.presented().is_empty(), "no ticket was presented");
+    }
+}
+
+#[tokio::test]
+async fn keys_seen_first_over_http_are_pinned() {
+    let changed = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let switch = changed.clone();
+    let words = Box::new(move |_: &Plan, seen: &Seen| {
+        let other = seen.path == "/jwks" && switch.load(std::sync::atomic::Ordering::SeqCst);
+        other.then(|| Answer::json(200, jwks(9)))
+    });
+    let house = House::start(true, 0, honest(), words).await;
+    house.call(3).await.unwrap();
+    changed.store(true, std::sync::atomic::Ordering::SeqCst);
+    let before = house.presented().len();
+    assert_eq!(uncorroborated(&fault(&house).await), Some(Uncorroborated::PinChanged));
+    assert_eq!(house.presented().len(), before);
+}
+
+// CORE-28, CORE-29
+#[tokio::test]
+async fn a_challenge_that_contradicts_itself_is_dropped() {
+    let words = challenging(|_, challenge| challenge.ticket = "another".into());
+    let house = House::start(true, 0, words, honest()).await;
+    assert!(matches!(fault(&house).await, Fault::Challenge(BadChallenge::Contradiction)));
+    assert!(house.authority.seen().is_empty());
+}
+
+#[tokio::test]
+async fn a_challenge_after_the_grant_ends_it() {
+    let words: Words = Box::new(|plan, seen| {
+        seen.header("authorization").map(|_| challenged(&plan.challenge(&plan.authority, "ticket-9")))
+    });
+    let house = House::start(true, 0, words, honest()).await;
+    assert_eq!(demand(&fault(&house).await), Some(BadDemand::CounterChallenge));
+    assert_eq!(house.calls().len(), 2);
+    assert_eq!(house.presented().len(), 2, "negotiated once");
+}
+
+// TERMS-20
+#[tokio::test]
+async fn only_one_agreement_can_be_demanded() {
+    let with = |alter: fn(&mut Vec<Value>)| {
+        answering(move |plan, seen| {
+            seen.form("claim_token").is_none().then(|| {
+                let edition = sayso_protocol::payload::edition::Edition::Sept11;
+                let claim = serde_json::to_value(RequiredClaim::agreement(edition, plan.proffer())).unwrap();
+                let mut claims = vec![claim];
+                alter(&mut claims);
+                Answer::json(403, json!({"error": "need_info", "ticket": "t", "required_claims": claims}))
+            })
+        })
+    };
+    for (words, why) in [
+        (with(|claims| claims.push(claims[0].clone())), BadDemand::Claims),
+        (with(Vec::clear), BadDemand::Claims),
+        (with(|claims| claims[0]["claim_type"] = json!("urn:ssn")), BadDemand::ClaimType),
+        (with(|claims| claims[0]["claim_token_format"] = json!(["urn:pdf"])), BadDemand::Format),
+        (with(|claims| claims[0]["terms_template"]["resource_id"] = json!("vault/other")), BadDemand::Terms),
+        (
+            with(|claims| claims[0]["terms_template"]["proffered_by"] = json!("https://evil.test")),
+            BadDemand::Terms,
+        ),
+        (
+            with(|claims| claims[0]["terms_template"]["terms_uri"] = json!("https://evil.test/t")),
+            BadDemand::Terms,
+        ),
+        (with(|claims| claims[0]["terms_template"]["expires_in"] = json!(0)), BadDemand::Nothing),
+        (with(|claims| claims[0]["terms_template"]["scope"] = json!([])), BadDemand::Nothing),
+        (with(|claims| claims[0] = json!({"claim_type": "urn:x"})), BadDemand::Answer),
+    ] {
+        let house = House::start(true, 0, honest(), words).await;
+        assert_eq!(demand(&fault(&house).await), Some(why));
+        assert!(
+            house.presented().iter().all(|seen| seen.form("claim_token").is_none()),
+            "nothing was signed"
+        );
+    }
+}
+
+#[tokio::test]
+async fn terms_that_change_are_asked_about_again_and_not_for_ever() {
+    let widening = || answering(|plan, _| Some(plan.need_info(|proffer| proffer.terms.prohibited.clear())));
+    let house = House::start(true, 0, honest(), widening()).await;
+    let person = Person::saying([Decision::Agree(Narrower::default())], Decision::NotNow);
+    let outcome = house.agent().call(&house.errand(3), &person).await.unwrap();
+    assert_eq!(outcome, Outcome::NotAccepted { declined: false });
+    assert_eq!(person.asked.lock().unwrap().len(), 2, "shown again, not agreed to again");
+    let house = House::start(true, 0, honest(), widening()).await;
+    assert_eq!(demand(&fault(&house).await), Some(BadDemand::Restless));
+    assert_eq!(house.presented().len(), 4);
+}
+
+// TERMS-36, TERMS-38, TERMS-39
+#[tokio::test]
+async fn a_grant_without_its_receipt_is_not_used() {
+    let committed =
+        |seen: &Seen, plan: &Plan| seen.form("claim_token").is_some() || plan.agreement().is_some();
+    let grant = |receipt: Option<&str>, token: &str, kind: &str| {
+        let mut body = json!({"access_token": token, "token_type": kind, "expires_in": 60});
+        if let Some(receipt) = receipt {
+            body["receipt"] = json!(receipt);
+        }
+        body
+    };
+    for (body, why) in [
+        (grant(None, "t", "PoP"), BadDemand::Receipt),
+        (grant(Some("a.b.c"), "t", "PoP"), BadDemand::Receipt),
+        (grant(Some("x"), "t", "Bearer"), BadDemand::Answer),
+    ] {
+        let words =
+            answering(move |plan, seen| committed(seen, plan).then(|| Answer::json(200, body.clone())));
+        let house = House::start(true, 0, honest(), words).await;
+        assert_eq!(demand(&fault(&house).await), Some(why));
+        assert_eq!(house.calls().len(), 1);
+        assert!(house.agent().wallet().receipts().unwrap().is_empty());
+    }
+}
+
+// TERMS-37
+#[tokio::test]
+async fn a_receipt_for_something_else_is_no_receipt() {
+    type Alter = fn(&mut sayso_protocol::payload::receipt::Receipt);
+    let alters: [Alter; 5] = [
+        |receipt| receipt.iss = "https://evil.test".into(),
+        |receipt| receipt.family = "other".parse().unwrap(),
+        |receipt| receipt.template_id = "a/trading/v2".parse().unwrap(),
+        |receipt| receipt.terms_uri.push('x'),
+        |receipt| receipt.agreement_jws.push('x'),
+    ];
+    for alter in alters {
+        // The honest authority records the agreement and asks; the grant then comes with the wrong receipt.
+        let words = answering(move |plan, seen| {
+            (seen.form("claim_token").is_none() && plan.agreement().is_some()).then(|| plan.granted(alter))
+        });
+        let house = House::start(true, 1, honest(), words).await;
+        assert_eq!(demand(&fault(&house).await), Some(BadDemand::Receipt));
+        assert_eq!(house.calls().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_granted_or_submitted_before_anybody_agreed() {
+    let granted = TokenReply::Granted { access_token: "t".into(), expires_in: 5, receipt: "r".into() };
+    let submitted = TokenReply::Submitted { ticket: "t".into(), interval: 1 };
+    for answer in [granted, submitted] {
+        let house = House::start(true, 0, honest(), answering(move |_, _| Some(reply(&answer)))).await;
+        assert_eq!(demand(&fault(&house).await), Some(BadDemand::Unasked));
+        assert_eq!(house.calls().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn redirects_are_not_followed() {
+    let evil = trap().await;
+    let location = evil.url.clone();
+    let words = answering(move |_, _| Some(Answer::text(307, "text/plain", "").with("location", &location)));
+    let house = House::start(true, 0, honest(), words).await;
+    assert_eq!(demand(&fault(&house).await), Some(BadDemand::Answer));
+    assert!(evil.seen().is_empty());
+}
+
+#[tokio::test]
+async fn arguments_that_cannot_be_bound_are_not_sent() {
+    for arguments in
+        ["[]", "", "{\"a\":1,\"a\":2}", "{\"a\":9007199254740993}", "{\"a\":1e999}", "{\"a\":\"\\ud800\"}"]
+    {
+        let errand = Errand::new("http://127.0.0.1:1/mcp", "t".parse().unwrap(), arguments);
+        assert!(matches!(errand.err(), Some(Fault::Arguments)), "{arguments}");
+    }
+    assert!(Errand::new("http://127.0.0.1:1/mcp", "t".parse().unwrap(), "{\"a\":1.50,\"b\":-0.0}").is_ok());
+}

@@ -1,0 +1,172 @@
+//! One presentation of a ticket: read, hold a hasty poll, check who polls, and let the store decide (D-17).
+//!
+//! Everything that can be wrong with a request is found before its ticket is spent. What the presentation leads to is
+//! `sayso_owner::step`'s business; it runs inside the store's transaction.
+
+use crate::http::received::Received;
+use crate::{Authority, draw};
+use sayso_owner::negotiation::{Negotiation, State};
+use sayso_owner::step::{self, Beat, Draws, Step};
+use sayso_owner::store::{Advanced, Digest, StepFn, Unavailable};
+use sayso_protocol::payload::agreement::SignedAgreement;
+use sayso_protocol::payload::edition::Edition;
+use sayso_protocol::payload::negotiation::{TicketRequest, TokenError, TokenReply};
+use sayso_protocol::sig::{self, Profile};
+use sayso_protocol::{Handle, Jwk, NegotiationId, Timestamp, b64, ticket};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How often a held poll looks at the clock.
+const TICK: Duration = Duration::from_millis(50);
+
+/// What one step will be told about in the log: its negotiation and the events, once it took effect.
+type Told = Arc<Mutex<Option<(NegotiationId, Vec<&'static str>)>>>;
+
+/// A step ready to run, and what it left behind.
+struct Prepared {
+    step: StepFn,
+    next: Digest,
+    handle: Option<Handle>,
+    now: Timestamp,
+    told: Told,
+}
+
+impl Authority {
+    /// Answers one presentation of a ticket.
+    pub(crate) async fn present(
+        &self,
+        request: &TicketRequest,
+        received: &Received,
+    ) -> Result<TokenReply, Unavailable> {
+        let (advanced, told) = if ticket::is_sealed(&request.ticket) {
+            let opened = self.sealer.open(&request.ticket).ok();
+            let Some(attempt) = opened.filter(|attempt| attempt.expires > self.now()) else { return Ok(lost()) };
+            let ready = self.prepare(request)?;
+            let handle = ready.handle.as_ref();
+            (self.store.open(&attempt, ready.next, handle, ready.step, ready.now).await?, ready.told)
+        } else {
+            let spent = Digest::of(&request.ticket);
+            let Some(peek) = self.store.peek(spent, self.now()).await? else { return Ok(lost()) };
+            self.hold(peek.due).await;
+            if let Some(key) = &peek.cnf
+                && let Err(why) = self.poller(key, received).await?
+            {
+                return Ok(TokenReply::refused(TokenError::InvalidClient, why));
+            }
+            let ready = self.prepare(request)?;
+            let handle = ready.handle.as_ref();
+            (self.store.advance(spent, ready.next, handle, ready.step, ready.now).await?, ready.told)
+        };
+        Ok(match advanced {
+            Advanced::Won(reply) => {
+                tell(&told);
+                reply
+            }
+            Advanced::Lost => lost(),
+            Advanced::Full => TokenReply::refused(
+                TokenError::TooManyRequests,
+                "too many negotiations are open here, policy was not asked; try again later with a fresh ticket",
+            ),
+        })
+    }
+
+    /// Waits until a poll is due, without spending its ticket. The wait is bounded however the clock moves.
+    async fn hold(&self, due: Timestamp) {
+        let most = Duration::from_secs(self.house.interval.unsigned_abs().saturating_add(1));
+        let until = Instant::now() + most;
+        while self.now() < due && Instant::now() < until {
+            tokio::time::sleep(TICK).await;
+        }
+    }
+
+    /// Checks the signature of a poll, where there is one or one is demanded, before anything is spent.
+    async fn poller(&self, key: &Jwk, received: &Received) -> Result<Result<(), &'static str>, Unavailable> {
+        let signed = received.headers.contains_key("signature") || received.headers.contains_key("signature-input");
+        if !signed {
+            let demanded = self.require_signed_polls;
+            return Ok(if demanded { Err("sign polls with the key that signed the agreement") } else { Ok(()) });
+        }
+        let wrong = "the signature must be fresh, by the key that signed the agreement, and cover the whole request";
+        let (Ok(key), Ok(signatures)) = (key.key(), sig::read(&received.headers)) else { return Ok(Err(wrong)) };
+        let facts = received.facts(&self.public);
+        match signatures.verify(&facts, &key, &Profile::default(), self.now()) {
+            Err(_) => Ok(Err(wrong)),
+            Ok(proof) if self.first_use(&proof).await? => Ok(Ok(())),
+            Ok(_) => Ok(Err("this signature was already used; sign every request afresh")),
+        }
+    }
+
+    /// Reads what was presented and draws everything random, so that the step itself is pure.
+    fn prepare(&self, request: &TicketRequest) -> Result<Prepared, Unavailable> {
+        let draws = Draws { ticket: draw()?, nonce: draw()?, jti: draw()? };
+        let next = Digest::of(&b64::encode(draws.ticket));
+        let beat = beat(request);
+        let handle = match &beat {
+            Beat::Commit(agreement) => Some(agreement.handle()),
+            _ => None,
+        };
+        let (house, now, told) = (self.house.clone(), self.now(), Told::default());
+        let noted = told.clone();
+        let step: StepFn = Box::new(move |negotiation, facts| {
+            let step = step::step(&house, negotiation, facts, &beat, &draws, now);
+            let events = events(negotiation, &step);
+            *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some((negotiation.id.clone(), events));
+            step
+        });
+        Ok(Prepared { step, next, handle, now, told })
+    }
+}
+
+/// What the agent presented. The agreement's signature is verified here, outside any transaction.
+fn beat(request: &TicketRequest) -> Beat {
+    if request.decline {
+        return Beat::Decline;
+    }
+    match &request.claim {
+        None => Beat::Present,
+        Some(claim) if !claim.format.as_deref().is_some_and(Edition::accepts_format) => Beat::OtherFormat,
+        Some(claim) => match SignedAgreement::read(&claim.token) {
+            Ok(agreement) => Beat::Commit(Box::new(agreement)),
+            Err(breach) => Beat::Unreadable(breach),
+        },
+    }
+}
+
+fn lost() -> TokenReply {
+    TokenReply::refused(
+        TokenError::InvalidGrant,
+        "the ticket is unknown here, already used or expired; call the resource again for a fresh one",
+    )
+}
+
+/// The events of a step, by the names the reference implementation logs.
+fn events(before: &Negotiation, step: &Step) -> Vec<&'static str> {
+    let mut events = vec![];
+    if step.untouched {
+        return events;
+    }
+    let was_awaited = matches!(before.state, State::AwaitingAgreement { .. });
+    let waits = matches!(step.state, State::AwaitingOwner { .. });
+    if matches!(step.reply, TokenReply::NeedInfo { .. }) {
+        events.push("need_info.terms_dictated");
+    }
+    if was_awaited && (waits || step.grant.is_some()) {
+        events.push("contract.committed");
+    }
+    if was_awaited && waits {
+        events.push("owner.notified");
+    }
+    if step.grant.is_some() {
+        events.push("rpt.issued");
+    }
+    events
+}
+
+fn tell(told: &Told) {
+    if let Some((family, events)) = told.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        for event in events {
+            tracing::info!(family = %family, "{event}");
+        }
+    }
+}

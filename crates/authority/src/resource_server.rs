@@ -1,0 +1,190 @@
+//! What a resource server publishes about itself, read and checked: its metadata, its keys, one owner's listing.
+//!
+//! Everything is fetched from the resource's own origin and held against the identifier it was asked for (FED-14,
+//! FED-22, FED-23); an unsigned document is believed by nobody. Whether its owner trusts it is not decided here.
+
+use crate::Authority;
+use sayso_fetch::{FetchError, Limits, get};
+use sayso_owner::store::Unavailable;
+use sayso_protocol::envelope::rfc9728::{self, BadDocument};
+use sayso_protocol::payload::metadata::{KeySet, OwnedResource, OwnerListing, ResourceMetadata, metadata_url};
+use sayso_protocol::{Timestamp, VerifyingKey, b64, json, sig};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use url::Url;
+
+/// How much of an owner's listing is read.
+const LISTING: Limits = Limits { bytes: 1 << 20, seconds: 5 };
+/// Most instances one owner may have at one resource server.
+const MOST_RESOURCES: usize = 2000;
+/// The consequence classes there are (FED-04).
+const CONSEQUENCES: [&str; 4] = ["reversible", "compensatable", "forward_recoverable", "irreversible"];
+/// How long published keys are used without asking again, in seconds.
+const KEYS_FRESH: i64 = 60;
+/// How soon they are asked for again when a key is missing or the last answer was none, in seconds.
+const KEYS_AGAIN: i64 = 5;
+
+/// Why a resource server is not believed, or not heard.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PullFault {
+    /// This authority knows no such approved resource server of the owner's.
+    #[error("the owner has no approved resource server of this name")]
+    NotTrusted,
+    /// Its resource URI, or an address its document names, is not on its own origin.
+    #[error("an address of the resource server is malformed or leaves its own origin")]
+    Elsewhere,
+    /// It could not be asked.
+    #[error("the resource server could not be asked: {0}")]
+    Fetch(#[from] FetchError),
+    /// Its document is not to be believed.
+    #[error(transparent)]
+    Document(#[from] BadDocument),
+    /// Its keys, or the listing, are not the JSON expected.
+    #[error("the {0} of the resource server is malformed")]
+    Malformed(&'static str),
+    /// It does not name this authority.
+    #[error("the resource does not name this authority among its authorization servers")]
+    AnotherAuthority,
+    /// The listing contradicts the public document, or itself.
+    #[error("the owner's listing contradicts the public metadata or itself")]
+    Contradiction,
+    /// Nothing is listed any more; too early to believe it (D-30).
+    #[error("the listing is empty; what is registered stays for ten minutes")]
+    Emptied,
+    /// The store, or another part of this program, failed.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
+/// The verified publications of one resource.
+pub(crate) struct Published {
+    pub(crate) metadata: ResourceMetadata,
+    pub(crate) keys: Vec<(String, VerifyingKey)>,
+}
+
+/// Published keys, remembered briefly per resource, asked for by one caller at a time.
+#[derive(Default)]
+pub(crate) struct Directory {
+    entries: Mutex<HashMap<String, Arc<tokio::sync::Mutex<Entry>>>>,
+}
+
+#[derive(Default)]
+struct Entry {
+    asked: Option<Timestamp>,
+    keys: Vec<VerifyingKey>,
+}
+
+impl Directory {
+    fn entry(&self, resource: &str) -> Arc<tokio::sync::Mutex<Entry>> {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.entry(resource.to_owned()).or_default().clone()
+    }
+}
+
+impl Authority {
+    /// The keys a resource publishes, asked for again when `wanted` is not among those remembered. None when it
+    /// cannot be asked.
+    pub(crate) async fn published_keys(&self, resource: &str, wanted: &[&str]) -> Vec<VerifyingKey> {
+        let entry = self.servers.entry(resource);
+        let mut entry = entry.lock().await;
+        let now = self.now();
+        let known = entry.keys.iter().any(|key| wanted.contains(&key.thumbprint().as_str()));
+        let fresh = if known { KEYS_FRESH } else { KEYS_AGAIN };
+        if entry.asked.is_some_and(|asked| (0..fresh).contains(&now.since(asked))) {
+            return entry.keys.clone();
+        }
+        let keys = match self.published(resource).await {
+            Ok(published) => published.keys.into_iter().map(|(_, key)| key).collect(),
+            Err(fault) => {
+                tracing::warn!(resource, why = %fault, "resource_server.unreadable");
+                vec![]
+            }
+        };
+        *entry = Entry { asked: Some(now), keys };
+        entry.keys.clone()
+    }
+
+    /// Reads and verifies what a resource publishes (FED-14).
+    pub(crate) async fn published(&self, resource: &str) -> Result<Published, PullFault> {
+        let origin = origin(resource)?;
+        let url = metadata_url(resource).map_err(|_| PullFault::Elsewhere)?;
+        let bytes = get(&*self.fetch, &url, Limits::DOCUMENT).await?;
+        let document = rfc9728::read(&bytes, resource)?;
+        let jwks_uri = document.jwks_uri().ok_or(BadDocument::Form)?.to_owned();
+        at_origin(&jwks_uri, &origin)?;
+        let set = get(&*self.fetch, &jwks_uri, Limits::DOCUMENT).await?;
+        let set: KeySet = json::strict(&set, rfc9728::LIMITS).map_err(|_| PullFault::Malformed("key set"))?;
+        let keys = set.keys();
+        let metadata = document.verify(&keys)?;
+        if !metadata.authorization_servers.iter().any(|issuer| issuer == self.issuer()) {
+            return Err(PullFault::AnotherAuthority);
+        }
+        let classes = metadata.tool_surfaces.iter().filter_map(|surface| surface.consequence.as_deref());
+        if !classes.into_iter().all(|class| CONSEQUENCES.contains(&class)) {
+            return Err(PullFault::Malformed("consequence class"));
+        }
+        at_origin(&metadata.owner_resources_endpoint, &origin)?;
+        Ok(Published { metadata, keys })
+    }
+
+    /// Asks for the owner's instances under this authority's key (FED-15).
+    pub(crate) async fn listing(&self, published: &Published) -> Result<Vec<OwnedResource>, PullFault> {
+        let request = self.signed_get(&published.metadata.owner_resources_endpoint)?;
+        let response = self.fetch.send(request, LISTING).await?;
+        if response.status() != http::StatusCode::OK {
+            return Err(FetchError::Status(response.status().as_u16()).into());
+        }
+        let limits = json::Limits { bytes: LISTING.bytes, depth: 16 };
+        let listing: OwnerListing =
+            json::strict(response.body(), limits).map_err(|_| PullFault::Malformed("listing"))?;
+        consistent(&listing.resources, &published.metadata)?;
+        Ok(listing.resources)
+    }
+
+    fn signed_get(&self, endpoint: &str) -> Result<http::Request<bytes::Bytes>, PullFault> {
+        let url = Url::parse(endpoint).map_err(|_| PullFault::Elsewhere)?;
+        let authority = sig::authority_of(&url).ok_or(PullFault::Elsewhere)?;
+        let mut headers = http::HeaderMap::new();
+        headers.insert(http::header::ACCEPT, http::HeaderValue::from_static("application/json"));
+        let facts = sig::Facts {
+            method: "GET",
+            scheme: url.scheme(),
+            authority: &authority,
+            path: url.path(),
+            query: url.query(),
+            headers: &headers,
+            body: sig::Body::Whole(b""),
+        };
+        let nonce = b64::encode(crate::draw::<16>()?);
+        let options = sig::SignOptions { nonce: Some(&nonce), ..sig::SignOptions::default() };
+        let signed =
+            sig::sign(&facts, &self.requests, self.now(), &options).map_err(|_| PullFault::Elsewhere)?;
+        let mut request = http::Request::get(endpoint)
+            .body(bytes::Bytes::new())
+            .map_err(|_| PullFault::Elsewhere)?;
+        signed.insert_into(&mut headers);
+        *request.headers_mut() = headers;
+        Ok(request)
+    }
+}
+
+fn origin(url: &str) -> Result<url::Origin, PullFault> {
+    Url::parse(url).map(|url| url.origin()).map_err(|_| PullFault::Elsewhere)
+}
+
+fn at_origin(url: &str, expected: &url::Origin) -> Result<(), PullFault> {
+    if origin(url)? == *expected && expected.is_tuple() { Ok(()) } else { Err(PullFault::Elsewhere) }
+}
+
+/// A listing repeats the public document's consequence classes and names every instance once (FED-12).
+fn consistent(listing: &[OwnedResource], metadata: &ResourceMetadata) -> Result<(), PullFault> {
+    let ids: BTreeSet<_> = listing.iter().map(|entry| &entry.id).collect();
+    if listing.len() > MOST_RESOURCES || ids.len() != listing.len() {
+        return Err(PullFault::Contradiction);
+    }
+    let agrees = |entry: &OwnedResource| {
+        let surface = metadata.tool_surfaces.iter().find(|surface| surface.tool == entry.tool);
+        surface.is_none_or(|surface| surface.consequence == entry.consequence)
+    };
+    if listing.iter().all(agrees) { Ok(()) } else { Err(PullFault::Contradiction) }
+}

@@ -1,0 +1,23 @@
+//! The authority over real sockets and a real store: every beat, every refusal, and that a refusal changes nothing.
+//!
+//! `house` builds the parties, `wire` sends bytes; a test names the register rows it checks.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on has failed"
+)]
+
+mod beats;
+mod credentials;
+mod house;
+mod owner;
+mod policy;
+mod protection;
+mod public;
+mod pulls;
+mod server;
+mod tickets;
+mod wire;

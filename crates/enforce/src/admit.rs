@@ -1,0 +1,196 @@
+//! The checks that need nobody else, in the order of D-5: host, origin, method, query, codings, whole body, strict parse,
+//! headers against body, method class, tool.
+//!
+//! Pure: nothing here asks, waits or remembers. What is not known to be allowed is refused (CORE-84); the body alone
+//! says what a request is.
+
+use crate::call::{Body, Head, Incoming};
+use crate::listener::{check_host, check_origin};
+use crate::resource::{Resource, Tool};
+use bytes::Bytes;
+use http::{HeaderMap, Method};
+use sayso_protocol::json::Limits;
+use sayso_protocol::message::{self, Message, MessageFault, Request, reconcile, reconcile_mirrors};
+use sayso_protocol::method::{Revision, UmaClass, uma_class};
+use sayso_protocol::payload::operation::Operation;
+use sayso_protocol::payload::refusal::{Code, Refusal};
+
+/// A request that goes no further.
+#[derive(Debug)]
+pub(crate) enum TurnedAway {
+    Refuse(Refusal),
+    Fault(MessageFault),
+}
+
+/// A request that may go on.
+pub(crate) enum Admitted<'r> {
+    /// Its method is open.
+    Open(Opened),
+    /// It calls a tool.
+    Protected(ProtectedCall<'r>),
+}
+
+/// An open message.
+pub(crate) struct Opened {
+    pub(crate) body: Bytes,
+    pub(crate) modern: bool,
+}
+
+/// A call of a known tool, read once.
+pub(crate) struct ProtectedCall<'r> {
+    pub(crate) tool: &'r Tool,
+    pub(crate) body: Bytes,
+    pub(crate) modern: bool,
+    /// The operation it is; none when its arguments have no canonical form.
+    pub(crate) operation: Option<Operation>,
+    /// Whether it says more than an operation covers.
+    pub(crate) says_more: bool,
+}
+
+impl From<Refusal> for TurnedAway {
+    fn from(refusal: Refusal) -> Self {
+        TurnedAway::Refuse(refusal)
+    }
+}
+
+impl From<MessageFault> for TurnedAway {
+    fn from(fault: MessageFault) -> Self {
+        TurnedAway::Fault(fault)
+    }
+}
+
+/// What can be refused before the body is read. A host that reads the body itself asks this first.
+pub(crate) fn check_head(resource: &Resource, head: &Head) -> Result<(), Refusal> {
+    if !head.claims_possession() {
+        check_host(&resource.settings().hosts, head)?;
+    }
+    check_origin(&resource.settings().allowed_origins, &head.headers)?;
+    if head.method != Method::POST {
+        return Err(Refusal::new(Code::MethodNotAllowed, "this address serves POST"));
+    }
+    if head.query().is_some() && !resource.settings().serve_query {
+        return Err(Refusal::new(Code::InvalidRequest, "this address takes no query"));
+    }
+    check_coding(&head.headers)?;
+    check_content_type(&head.headers)
+}
+
+pub(crate) fn admit<'r>(resource: &'r Resource, incoming: &Incoming) -> Result<Admitted<'r>, TurnedAway> {
+    check_head(resource, &incoming.head)?;
+    let body = whole(incoming)?;
+    let message = message::parse(body, Limits::default())?;
+    let revision = reconcile(&incoming.head.headers, &message)?;
+    let method = message.method().unwrap_or_default();
+    if resource.opens(method) {
+        // The signature of an open request is never verified, so it cannot stand in for the host list.
+        check_host(&resource.settings().hosts, &incoming.head)?;
+        return Ok(Admitted::Open(Opened { body: body.clone(), modern: revision.is_modern() }));
+    }
+    match &message {
+        Message::Request(request) if uma_class(method) == UmaClass::Protected => {
+            protected(resource, incoming, request, revision, body).map(Admitted::Protected)
+        }
+        _ => {
+            let status = if revision.is_modern() { 404 } else { 403 };
+            Err(MessageFault::not_served(status, message.request_id().cloned()).into())
+        }
+    }
+}
+
+fn protected<'r>(
+    resource: &'r Resource,
+    incoming: &Incoming,
+    request: &Request,
+    revision: Revision,
+    body: &Bytes,
+) -> Result<ProtectedCall<'r>, TurnedAway> {
+    let call = request.call();
+    let Some((call, tool)) = call.and_then(|call| Some((call, resource.tool(call.name)?))) else {
+        return Err(Refusal::new(Code::UnknownTool, "this resource governs no tool of that name").into());
+    };
+    reconcile_mirrors(&incoming.head.headers, &tool.settings.mirrors, request, revision)?;
+    if request.declares_tasks() {
+        let refusal = "a protected call is not run as a task here; call again without declaring tasks";
+        return Err(Refusal::new(Code::TaskNotServed, refusal).into());
+    }
+    let says_more = says_more(request);
+    if says_more && tool.settings.single_use {
+        return Err(says_more_refusal().into());
+    }
+    Ok(ProtectedCall {
+        tool,
+        body: body.clone(),
+        modern: revision.is_modern(),
+        operation: Operation::of(tool.settings.tool.clone(), call.arguments()).ok(),
+        says_more,
+    })
+}
+
+/// A call that is approved one at a time carries what was approved and nothing beside it (D-10, D-11).
+fn says_more(request: &Request) -> bool {
+    let answers = ["requestState", "inputResponses"];
+    let params = request.params.as_ref();
+    request.unknown_member().is_some()
+        || answers.iter().any(|name| params.is_some_and(|params| params.get(name).is_some()))
+}
+
+pub(crate) fn says_more_refusal() -> Refusal {
+    Refusal::new(
+        Code::InvalidRequest,
+        "a call approved one at a time carries its name, arguments and protocol metadata alone",
+    )
+}
+
+fn check_coding(headers: &HeaderMap) -> Result<(), Refusal> {
+    let plain = |value: &http::HeaderValue| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity");
+    if headers.get_all("content-encoding").iter().all(plain) {
+        Ok(())
+    } else {
+        Err(Refusal::new(Code::UnsupportedMediaType, "send the body without a content coding"))
+    }
+}
+
+fn check_content_type(headers: &HeaderMap) -> Result<(), Refusal> {
+    let mut lines = headers.get_all("content-type").iter();
+    let json = match (lines.next().and_then(|value| value.to_str().ok()), lines.next()) {
+        (Some(value), None) => is_json(value),
+        _ => false,
+    };
+    if json {
+        Ok(())
+    } else {
+        Err(Refusal::new(Code::UnsupportedMediaType, "send the message as application/json in UTF-8"))
+    }
+}
+
+/// JSON, and in the one encoding it is parsed in: an upstream may heed a `charset`.
+fn is_json(value: &str) -> bool {
+    let mut parts = value.split(';').map(str::trim);
+    let essence = parts.next().is_some_and(|essence| essence.eq_ignore_ascii_case("application/json"));
+    essence
+        && parts.all(|parameter| {
+            parameter.is_empty()
+                || ["charset=utf-8", "charset=\"utf-8\""]
+                    .iter()
+                    .any(|utf8| parameter.eq_ignore_ascii_case(utf8))
+        })
+}
+
+/// The body, if all of it is here (MCP-29).
+fn whole(incoming: &Incoming) -> Result<&Bytes, Refusal> {
+    let Body::Whole(body) = &incoming.body else { return Err(truncated()) };
+    let declared =
+        incoming.head.headers.get("content-length").map(|value| value.to_str().map(str::parse::<usize>));
+    match declared {
+        None => Ok(body),
+        Some(Ok(Ok(length))) if length == body.len() => Ok(body),
+        Some(_) => Err(truncated()),
+    }
+}
+
+fn truncated() -> Refusal {
+    Refusal::new(Code::RequestBodyTooLarge, "the request body is too large, or did not arrive whole")
+}
+
+#[cfg(test)]
+mod tests;

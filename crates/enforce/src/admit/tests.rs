@@ -1,0 +1,274 @@
+//! The pure checks and their order: each neighbour of the line is on the right side of it.
+
+use super::*;
+use crate::resource::ResourceSettings;
+use crate::scripted::{NOW, call, call_body, key, post, settings, sign, signed};
+use http::HeaderValue;
+
+fn outcome_of(settings: ResourceSettings, incoming: &Incoming) -> String {
+    let resource = Resource::new(settings).unwrap();
+    match admit(&resource, incoming) {
+        Ok(Admitted::Open(_)) => "open".into(),
+        Ok(Admitted::Protected(call)) => call.tool.settings.tool.to_string(),
+        Err(TurnedAway::Refuse(refusal)) => refusal.code.as_str().into(),
+        Err(TurnedAway::Fault(fault)) => {
+            format!("{} {} {}", fault.http_status, fault.jsonrpc_code, fault.error.unwrap_or("-"))
+        }
+    }
+}
+
+fn outcome(incoming: &Incoming) -> String {
+    outcome_of(settings(), incoming)
+}
+
+fn with(mut incoming: Incoming, name: &'static str, value: &[u8]) -> Incoming {
+    incoming.head.headers.insert(name, HeaderValue::from_bytes(value).unwrap());
+    incoming
+}
+
+fn list() -> Incoming {
+    let body =
+        call_body("x", "{}").replace("tools/call", "tools/list").replace(r#""name":"x","arguments":{},"#, "");
+    post(body, "tools/list", None)
+}
+
+// CORE-84, MCP-05, MCP-06
+#[test]
+fn what_is_not_known_to_be_open_or_protected_is_refused() {
+    assert_eq!(outcome(&list()), "open");
+    assert_eq!(outcome(&call("get_positions", "{}")), "get_positions");
+    assert_eq!(outcome(&call("wire_money", "{}")), "unknown_tool");
+    for method in ["tasks/get", "foo/bar", "resources/read", "completion/complete", "subscriptions/listen"] {
+        let body = call_body("x", "{}").replace("tools/call", method);
+        let refused = outcome(&post(body, method, None));
+        assert!(
+            refused == "404 -32601 unknown_method" || refused.starts_with("400 -32020"),
+            "{method}: {refused}"
+        );
+    }
+    let older = r#"{"jsonrpc":"2.0","id":7,"method":"foo/bar","params":{}}"#;
+    let mut incoming = post(older, "foo/bar", None);
+    incoming.head.headers.insert("mcp-protocol-version", HeaderValue::from_static("2025-11-25"));
+    assert_eq!(outcome(&incoming), "403 -32601 unknown_method");
+    let answer = r#"{"jsonrpc":"2.0","id":7,"result":{}}"#;
+    let mut incoming = post(answer, "x", None);
+    incoming.head.headers.remove("mcp-method");
+    incoming.head.headers.remove("mcp-protocol-version");
+    assert_eq!(outcome(&incoming), "403 -32601 unknown_method");
+}
+
+#[test]
+fn a_resource_may_open_a_method_by_name() {
+    let body = call_body("x", "{}").replace("tools/call", "completion/complete");
+    let incoming = post(body.replace(r#""name":"x","#, ""), "completion/complete", None);
+    let open = ResourceSettings { open_methods: vec!["completion/complete".into()], ..settings() };
+    assert_eq!(outcome_of(open, &incoming), "open");
+    assert_eq!(outcome(&incoming), "404 -32601 unknown_method");
+}
+
+// CORE-20, MCP-28
+#[test]
+fn an_origin_is_compared_whole() {
+    assert_eq!(outcome(&with(list(), "origin", b"https://app.example.test")), "open");
+    let foreign: [&[u8]; 14] = [
+        b"null",
+        b"",
+        b"https://app.example.test.evil.test",
+        b"https://evil-app.example.test",
+        b"http://app.example.test",
+        b"https://app.example.test:8443",
+        b"https://app.example.test/",
+        b"https://app.example.test/path",
+        b"https://user@app.example.test",
+        b"https://app.example.test, https://evil.example.test",
+        b"file://",
+        b"chrome-extension://abc",
+        b"https://app.example.test\\@evil.example.test",
+        b"\xff\xfe",
+    ];
+    for origin in foreign {
+        assert_eq!(outcome(&with(list(), "origin", origin)), "invalid_origin");
+    }
+    let mut two = with(list(), "origin", b"https://app.example.test");
+    two.head.headers.append("origin", HeaderValue::from_static("https://app.example.test"));
+    assert_eq!(outcome(&two), "invalid_origin");
+    let none = ResourceSettings { allowed_origins: Vec::new(), ..settings() };
+    assert_eq!(outcome_of(none, &with(list(), "origin", b"https://app.example.test")), "invalid_origin");
+    let mut get = with(list(), "origin", b"null");
+    get.head.method = Method::GET;
+    assert_eq!(outcome(&get), "invalid_origin");
+}
+
+// CORE-59
+#[test]
+fn the_host_list_is_for_requests_whose_signature_says_nothing_of_the_host() {
+    assert_eq!(outcome(&with(list(), "host", b"evil.example.test")), "misdirected_request");
+    assert_eq!(
+        outcome(&with(call("get_positions", "{}"), "host", b"evil.example.test")),
+        "misdirected_request"
+    );
+    assert_eq!(outcome(&with(signed("get_positions", "{}"), "host", b"evil.example.test")), "get_positions");
+    // Nobody verifies the signature of an open request, so it is no way past the list.
+    let open = sign(list(), &key(0x22), NOW, "gw.example.test");
+    assert_eq!(outcome(&open), "open");
+    assert_eq!(outcome(&with(open, "host", b"evil.example.test")), "misdirected_request");
+    let mut none = list();
+    none.head.headers.remove("host");
+    assert_eq!(outcome(&none), "misdirected_request");
+    let mut absolute = list();
+    absolute.head.target = "http://evil.example.test/mcp".parse().unwrap();
+    assert_eq!(outcome(&absolute), "misdirected_request");
+}
+
+#[test]
+fn other_http_methods_and_queries_are_refused() {
+    for method in [Method::GET, Method::DELETE, Method::PUT, Method::OPTIONS, Method::HEAD] {
+        let mut incoming = call("get_positions", "{}");
+        incoming.head.method = method;
+        assert_eq!(outcome(&incoming), "method_not_allowed");
+    }
+    for target in ["/mcp?", "/mcp?x=1"] {
+        let mut incoming = call("get_positions", "{}");
+        incoming.head.target = target.parse().unwrap();
+        assert_eq!(outcome(&incoming), "invalid_request");
+        let served = ResourceSettings { serve_query: true, ..settings() };
+        assert_eq!(outcome_of(served, &incoming), "get_positions");
+    }
+}
+
+#[test]
+fn codings_and_content_types_are_the_one_that_is_parsed() {
+    for coding in ["gzip", "GZIP", "x-gzip", "br", "identity, gzip", ""] {
+        assert_eq!(outcome(&with(list(), "content-encoding", coding.as_bytes())), "unsupported_media_type");
+    }
+    assert_eq!(outcome(&with(list(), "content-encoding", b"Identity")), "open");
+    let mut two = with(list(), "content-encoding", b"identity");
+    two.head.headers.append("content-encoding", HeaderValue::from_static("gzip"));
+    assert_eq!(outcome(&two), "unsupported_media_type");
+    for good in ["application/json", "Application/JSON; charset=UTF-8", "application/json;charset=\"utf-8\";"]
+    {
+        assert_eq!(outcome(&with(list(), "content-type", good.as_bytes())), "open", "{good}");
+    }
+    for bad in
+        ["application/json; charset=utf-16", "text/plain", "application/jsonp", "multipart/form-data", ""]
+    {
+        assert_eq!(outcome(&with(list(), "content-type", bad.as_bytes())), "unsupported_media_type", "{bad}");
+    }
+    let mut none = list();
+    none.head.headers.remove("content-type");
+    assert_eq!(outcome(&none), "unsupported_media_type");
+}
+
+// CORE-21, CORE-116, MCP-29, MCP-30
+#[test]
+fn a_body_that_may_be_cut_is_refused_by_that_name() {
+    let mut cut = call("get_positions", "{}");
+    cut.body = Body::Truncated;
+    assert_eq!(outcome(&cut), "request_body_too_large");
+    let length = crate::scripted::body_of(&list()).len();
+    assert_eq!(outcome(&with(list(), "content-length", length.to_string().as_bytes())), "open");
+    let longer = (length + 1).to_string();
+    assert_eq!(outcome(&with(list(), "content-length", longer.as_bytes())), "request_body_too_large");
+    assert_eq!(outcome(&with(list(), "content-length", b"-1")), "request_body_too_large");
+    // Not by the name of what a part of it looks like.
+    let mut half = call("get_positions", "{}");
+    let body = crate::scripted::body_of(&half);
+    half.head.headers.insert("content-length", HeaderValue::from(body.len()));
+    half.body = Body::Whole(body.slice(..20));
+    assert_eq!(outcome(&half), "request_body_too_large");
+}
+
+// MCP-14, MCP-25, MCP-26, MCP-27
+#[test]
+fn headers_that_say_otherwise_are_faults() {
+    let lying = "400 -32020 header_body_mismatch";
+    assert_eq!(outcome(&with(call("execute_trade", "{}"), "mcp-method", b"tools/list")), lying);
+    assert_eq!(outcome(&with(call("execute_trade", "{}"), "mcp-name", b"get_positions")), lying);
+    let encoded = with(call("get_positions", "{}"), "mcp-name", b"=?base64?Z2V0X3Bvc2l0aW9ucw==?=");
+    assert_eq!(outcome(&encoded), "get_positions");
+    for header in ["mcp-method", "mcp-name"] {
+        let mut incoming = call("get_positions", "{}");
+        incoming.head.headers.remove(header);
+        assert_eq!(outcome(&incoming), "400 -32020 missing_routing_headers");
+    }
+    let lowered = with(call("get_positions", "{}"), "mcp-protocol-version", b"2025-11-25");
+    assert_eq!(outcome(&lowered), lying);
+}
+
+#[test]
+fn mirrored_arguments_equal_their_headers() {
+    let mut mirrored = settings();
+    mirrored.tools[0].mirrors =
+        vec![message::Mirror { header: "mcp-param-account".into(), path: vec!["account".into()] }];
+    let call = || call("get_positions", r#"{"account":"a"}"#);
+    let outcome = |incoming: &Incoming| outcome_of(mirrored.clone(), incoming);
+    assert_eq!(outcome(&with(call(), "mcp-param-account", b"a")), "get_positions");
+    assert_eq!(outcome(&with(call(), "mcp-param-account", b"b")), "400 -32020 header_body_mismatch");
+    assert_eq!(outcome(&call()), "400 -32020 missing_routing_headers");
+}
+
+#[test]
+fn a_call_approved_one_at_a_time_says_no_more_than_was_approved() {
+    let body = call_body("execute_trade", "{}");
+    let extras = [
+        body.replace(r#""name""#, r#""note":1,"name""#),
+        body.replace(r#""name""#, r#""requestState":"s","name""#),
+        body.replace(r#""name""#, r#""inputResponses":{},"name""#),
+        body.replace(r#""_meta":{"#, r#""_meta":{"com.example/amount":9,"#),
+    ];
+    for extra in extras {
+        assert_eq!(
+            outcome(&post(extra.clone(), "tools/call", Some("execute_trade"))),
+            "invalid_request",
+            "{extra}"
+        );
+        let reader = extra.replace("execute_trade", "get_positions");
+        assert_eq!(outcome(&post(reader, "tools/call", Some("get_positions"))), "get_positions");
+    }
+    let meta = body.replace(r#""_meta":{"#, r#""_meta":{"progressToken":1,"#);
+    assert_eq!(outcome(&post(meta, "tools/call", Some("execute_trade"))), "execute_trade");
+}
+
+#[test]
+fn protected_calls_are_not_run_as_tasks() {
+    let body = call_body("get_positions", "{}");
+    let legacy = body.replace(r#""name""#, r#""task":{"ttl":1},"name""#);
+    let modern = body.replace(
+        r#"clientCapabilities":{}"#,
+        r#"clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#,
+    );
+    for body in [legacy, modern] {
+        assert_eq!(outcome(&post(body, "tools/call", Some("get_positions"))), "task_not_served");
+    }
+}
+
+/// Several faults at once are answered by the first check of the order.
+#[test]
+fn the_first_fault_in_the_order_is_the_answer() {
+    let mut incoming = call("wire_money", "{}");
+    let headers = &mut incoming.head.headers;
+    headers.insert("mcp-method", HeaderValue::from_static("tools/list"));
+    headers.insert("content-encoding", HeaderValue::from_static("gzip"));
+    headers.insert("origin", HeaderValue::from_static("null"));
+    headers.insert("host", HeaderValue::from_static("evil.example.test"));
+    incoming.head.target = "/mcp?x".parse().unwrap();
+    incoming.head.method = Method::PUT;
+    incoming.body = Body::Truncated;
+    assert_eq!(outcome(&incoming), "misdirected_request");
+    incoming.head.headers.insert("host", HeaderValue::from_static("gw.example.test"));
+    assert_eq!(outcome(&incoming), "invalid_origin");
+    incoming.head.headers.remove("origin");
+    assert_eq!(outcome(&incoming), "method_not_allowed");
+    incoming.head.method = Method::POST;
+    assert_eq!(outcome(&incoming), "invalid_request");
+    incoming.head.target = "/mcp".parse().unwrap();
+    assert_eq!(outcome(&incoming), "unsupported_media_type");
+    incoming.head.headers.remove("content-encoding");
+    assert_eq!(outcome(&incoming), "request_body_too_large");
+    incoming.body = Body::Whole(Bytes::from_static(b"{"));
+    assert_eq!(outcome(&incoming), "400 -32700 -");
+    incoming.body = Body::Whole(call_body("wire_money", "{}").into());
+    assert_eq!(outcome(&incoming), "400 -32020 header_body_mismatch");
+    incoming.head.headers.insert("mcp-method", HeaderValue::from_static("tools/call"));
+    assert_eq!(outcome(&incoming), "unknown_tool");
+}

@@ -1,0 +1,162 @@
+//! The protection API token: one signed login for many questions, in one owner's name (CORE-81).
+//!
+//! There is no shared secret; the login is signed with the key this resource server publishes (D-22). It is renewed a
+//! minute before it ends, by one caller at a time, and a failure is not tried again within a second.
+
+use super::Unavailable;
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response, StatusCode};
+use sayso_fetch::{Fetch, FetchError, Limits};
+use sayso_protocol::json;
+use sayso_protocol::sig::{self, Body, Facts, SignOptions, authority_of};
+use sayso_protocol::{ClientId, SigningKey, Timestamp, b64};
+use serde::Deserialize;
+use tokio::sync::Mutex;
+use url::Url;
+
+const GRANT: &str = "client_credentials";
+const SCOPE: &str = "uma_protection";
+const FORM: &str = "application/x-www-form-urlencoded";
+/// How long before its end a token is renewed, in seconds.
+const MARGIN: i64 = 60;
+
+/// A token and the moment to renew it. Has no `Debug`: it must not print.
+#[derive(Clone)]
+pub(super) struct Pat {
+    pub(super) token: String,
+    renew_at: Timestamp,
+}
+
+#[derive(Default)]
+struct State {
+    held: Option<Pat>,
+    failed: Option<(Timestamp, Unavailable)>,
+}
+
+/// Who logs in, and with what.
+pub(super) struct Login {
+    client_id: ClientId,
+    key: SigningKey,
+    state: Mutex<State>,
+}
+
+#[derive(Deserialize)]
+struct Reply {
+    access_token: String,
+    expires_in: i64,
+}
+
+impl Login {
+    pub(super) fn new(client_id: ClientId, key: SigningKey) -> Self {
+        Self { client_id, key, state: Mutex::default() }
+    }
+
+    /// A token that is good now, other than the one just refused.
+    pub(super) async fn pat(
+        &self,
+        fetch: &dyn Fetch,
+        token_endpoint: &str,
+        now: Timestamp,
+        refused: Option<&str>,
+    ) -> Result<Pat, Unavailable> {
+        let mut state = self.state.lock().await;
+        if let Some(pat) = &state.held
+            && now < pat.renew_at
+            && refused != Some(pat.token.as_str())
+        {
+            return Ok(pat.clone());
+        }
+        state.held = None;
+        if let Some((at, fault)) = state.failed
+            && now == at
+        {
+            return Err(fault);
+        }
+        match self.log_in(fetch, token_endpoint, now).await {
+            Ok(pat) => {
+                state.held = Some(pat.clone());
+                Ok(pat)
+            }
+            Err(fault) => {
+                state.failed = Some((now, fault));
+                Err(fault)
+            }
+        }
+    }
+
+    async fn log_in(&self, fetch: &dyn Fetch, endpoint: &str, now: Timestamp) -> Result<Pat, Unavailable> {
+        let request = self.request(endpoint, now)?;
+        // A login spends nothing, whatever became of it.
+        let response = fetch.send(request, Limits::DOCUMENT).await.map_err(|_| Unavailable::Unreachable)?;
+        if response.status() != StatusCode::OK {
+            return Err(refusal(&response));
+        }
+        let reply: Reply =
+            json::strict(response.body(), json::Limits::default()).map_err(|_| Unavailable::Nonsense)?;
+        if reply.access_token.is_empty() || reply.expires_in <= 0 {
+            return Err(Unavailable::Nonsense);
+        }
+        let life = reply.expires_in.saturating_sub(MARGIN).max(reply.expires_in / 2);
+        Ok(Pat { token: reply.access_token, renew_at: now.plus(life) })
+    }
+
+    fn request(&self, endpoint: &str, now: Timestamp) -> Result<Request<Bytes>, Unavailable> {
+        let body = url::form_urlencoded::Serializer::new(String::new())
+            .append_pair("grant_type", GRANT)
+            .append_pair("scope", SCOPE)
+            .append_pair("client_id", self.client_id.as_str())
+            .finish();
+        let mut headers = HeaderMap::new();
+        headers.insert("content-type", http::HeaderValue::from_static(FORM));
+        headers.insert("accept", http::HeaderValue::from_static("application/json"));
+        sign_in(&mut headers, endpoint, body.as_bytes(), &self.key, now)?;
+        let mut request =
+            Request::post(endpoint).body(Bytes::from(body)).map_err(|_| Unavailable::Nonsense)?;
+        *request.headers_mut() = headers;
+        Ok(request)
+    }
+}
+
+fn sign_in(
+    headers: &mut HeaderMap,
+    endpoint: &str,
+    body: &[u8],
+    key: &SigningKey,
+    now: Timestamp,
+) -> Result<(), Unavailable> {
+    let url = Url::parse(endpoint).map_err(|_| Unavailable::Nonsense)?;
+    let facts = Facts {
+        method: "POST",
+        scheme: url.scheme(),
+        authority: &authority_of(&url).ok_or(Unavailable::Nonsense)?,
+        path: url.path(),
+        query: url.query(),
+        headers,
+        body: Body::Whole(body),
+    };
+    let nonce = super::random_text()?;
+    let options = SignOptions { nonce: Some(&nonce), ..SignOptions::default() };
+    let signed = sig::sign(&facts, key, now, &options).map_err(|_| Unavailable::Nonsense)?;
+    signed.insert_into(headers);
+    Ok(())
+}
+
+/// What a failed login means: the owner has not said yes, or said no; anything else is a fault of the authority's.
+fn refusal(response: &Response<Bytes>) -> Unavailable {
+    match response.status().as_u16() {
+        400..=403 => Unavailable::NotAdmitted,
+        _ => Unavailable::Unreachable,
+    }
+}
+
+/// What a failed exchange leaves open.
+pub(super) fn unavailable(fault: FetchError) -> Unavailable {
+    if fault.nothing_sent() { Unavailable::Unreachable } else { Unavailable::Interrupted }
+}
+
+/// 128 fresh random bits as text.
+pub(crate) fn random_text() -> Result<String, Unavailable> {
+    let mut bytes = [0_u8; 16];
+    getrandom::fill(&mut bytes).map_err(|_| Unavailable::Exhausted)?;
+    Ok(b64::encode(bytes))
+}

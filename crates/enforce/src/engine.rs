@@ -1,0 +1,188 @@
+//! The decision: the only file that knows the order (D-5).
+//!
+//! Introspect, cover, prove, bind, policy, and only then spend (CORE-85 to CORE-90). Nothing is asked of the authority
+//! for a request that could be refused without it (CORE-16), and what it cannot answer is refused (CORE-22).
+
+use crate::admit::{self, Admitted, ProtectedCall, TurnedAway};
+use crate::authority::{Authority, Unavailable, random_text};
+use crate::call::{Head, Incoming};
+use crate::grant::{Approval, Denied, Presented};
+use crate::policy;
+use crate::replay::{Claim, Replay};
+use crate::resource::{Resource, Tool};
+use crate::verdict::{Permit, Verdict};
+use sayso_protocol::payload::protection::{AccessReport, PermissionFault};
+use sayso_protocol::payload::refusal::{Code, Refusal};
+use sayso_protocol::{NegotiationId, Timestamp};
+use std::sync::Arc;
+
+/// What time it is, read again after every wait.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// A host's way to the upstream, for calls that may be made once.
+pub trait Outlet: Sync {
+    /// A connection of its own, ready to send, that nothing will retry behind our back.
+    type Sender: Send;
+
+    /// Checks one out. Nothing was spent yet when it fails.
+    fn checkout(&self) -> impl Future<Output = Result<Self::Sender, Unavailable>> + Send;
+}
+
+/// Decides about the requests for one resource.
+#[derive(Clone)]
+pub struct Engine {
+    resource: Arc<Resource>,
+    authority: Arc<dyn Authority>,
+    replay: Arc<Replay>,
+    clock: Clock,
+}
+
+/// What is known of a call when its verdict is told.
+#[derive(Default)]
+struct Trail {
+    family: Option<NegotiationId>,
+    claim: Option<Claim>,
+}
+
+impl Engine {
+    /// An engine for a resource whose owner chose this authority. Every host of one process shares one replay cache.
+    pub fn new(
+        resource: Arc<Resource>,
+        authority: Arc<dyn Authority>,
+        replay: Arc<Replay>,
+        clock: Clock,
+    ) -> Self {
+        Self { resource, authority, replay, clock }
+    }
+
+    /// The resource.
+    pub fn resource(&self) -> &Resource {
+        &self.resource
+    }
+
+    /// What can be refused before the body is read. [`Self::decide`] checks it again.
+    ///
+    /// # Errors
+    /// When the body does not matter.
+    pub fn preview(&self, head: &Head) -> Result<(), Refusal> {
+        admit::check_head(&self.resource, head).inspect_err(|refusal| {
+            tracing::info!(error = refusal.code.as_str(), "access.denied");
+        })
+    }
+
+    /// Decides about one request.
+    pub async fn decide<O: Outlet>(&self, incoming: &Incoming, outlet: &O) -> Verdict<O::Sender> {
+        match admit::admit(&self.resource, incoming) {
+            Ok(Admitted::Open(open)) => Verdict::Permit(Permit::open(open.body, open.modern)),
+            Ok(Admitted::Protected(call)) => self.judge(incoming, &call, outlet).await,
+            Err(TurnedAway::Refuse(refusal)) => {
+                tracing::info!(error = refusal.code.as_str(), "access.denied");
+                Verdict::Refuse(refusal)
+            }
+            Err(TurnedAway::Fault(fault)) => {
+                tracing::info!(error = fault.error.unwrap_or("malformed"), "access.denied");
+                Verdict::Fault(fault)
+            }
+        }
+    }
+
+    /// Tells the owner's record what became of a call after its grant was spent (D-14).
+    ///
+    /// # Errors
+    /// When her authority cannot be told.
+    pub async fn report(&self, call: AccessReport, summary: &str) -> Result<(), Unavailable> {
+        self.authority.report(&AccessReport { summary: Some(summary.to_owned()), ..call }).await
+    }
+
+    async fn judge<O: Outlet>(
+        &self,
+        incoming: &Incoming,
+        call: &ProtectedCall<'_>,
+        outlet: &O,
+    ) -> Verdict<O::Sender> {
+        let mut trail = Trail::default();
+        let verdict = match self.walk(incoming, call, outlet, &mut trail).await {
+            Ok(permit) => Verdict::Permit(permit),
+            Err(Denied::Refuse(refusal)) => Verdict::Refuse(refusal),
+            Err(Denied::Renegotiate) => self.challenge(call.tool).await,
+        };
+        if let (Verdict::Refuse(refusal), Some(claim)) = (&verdict, &trail.claim)
+            && refusal.code == Code::TemporarilyUnavailable
+            && !refusal.spent
+        {
+            self.replay.release(claim);
+        }
+        tell(&verdict, call.tool, trail.family.as_ref());
+        verdict
+    }
+
+    /// The order.
+    async fn walk<O: Outlet>(
+        &self,
+        incoming: &Incoming,
+        call: &ProtectedCall<'_>,
+        outlet: &O,
+        trail: &mut Trail,
+    ) -> Result<Permit<O::Sender>, Denied> {
+        let authority = self.authority.as_ref();
+        let Some(presented) = Presented::read(&incoming.head.headers)? else {
+            return Err(Denied::Renegotiate);
+        };
+        let live = presented.introspect(authority).await?;
+        trail.family = Some(live.family().clone());
+        let covering = live.cover(&self.resource, call.tool, self.now())?;
+        let possessed = covering.prove(&self.resource, call, incoming, self.now())?;
+        trail.claim = Some(self.replay.claim(possessed.proof(), self.now())?);
+        let bound = possessed.bind(call)?;
+        let approved = policy::consult(bound);
+        match approved.approval() {
+            Approval::Reusable(grant) => {
+                grant.record(authority).await?;
+                Ok(Permit::reusable(call.body.clone(), call.modern))
+            }
+            Approval::SingleUse(grant) => {
+                let sender = outlet.checkout().await?;
+                // The attempt is ours, fresh, and never made of what the agent sent (D-14).
+                let spent = grant.spend(authority, &random_text()?).await?;
+                Ok(Permit::spent(call.body.clone(), call.modern, sender, spent))
+            }
+        }
+    }
+
+    /// One registered attempt, one ticket, one challenge (CORE-82).
+    async fn challenge<S>(&self, tool: &Tool) -> Verdict<S> {
+        match self.authority.permission(&tool.permission_request()).await {
+            Ok(Ok(ticket)) => Verdict::Challenge(Box::new(self.resource.challenge(tool, ticket))),
+            Ok(Err(fault)) => Verdict::Refuse(stale(fault)),
+            Err(gone) => Verdict::Refuse(Refusal::new(Code::TemporarilyUnavailable, gone.to_string())),
+        }
+    }
+
+    fn now(&self) -> Timestamp {
+        (self.clock)()
+    }
+}
+
+/// The authority and this registry disagree about what there is.
+fn stale(fault: PermissionFault) -> Refusal {
+    let what = fault.as_str();
+    let description =
+        format!("the authority's registry of this resource is stale ({what}); it must read it again");
+    Refusal::new(Code::TemporarilyUnavailable, description)
+}
+
+fn tell<S>(verdict: &Verdict<S>, tool: &Tool, family: Option<&NegotiationId>) {
+    let tool = tool.settings.tool.as_str();
+    let family = family.map(NegotiationId::as_str);
+    match verdict {
+        Verdict::Permit(_) => tracing::info!(family, tool, "access.allowed"),
+        Verdict::Challenge(_) => tracing::info!(family, tool, "challenge.issued"),
+        Verdict::Refuse(refusal) => {
+            tracing::info!(family, tool, error = refusal.code.as_str(), "access.denied");
+        }
+        Verdict::Fault(fault) => tracing::info!(tool, error = fault.error, "access.denied"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,320 @@
+//! A grant on its way to a permit: Presented, Live, Covering, Possessed, Bound, Approved, used.
+//!
+//! Each step takes the one before by value and only the step before it makes it, so the order of D-5 cannot be walked in
+//! another way: nothing reaches [`SingleUse::spend`] that has not passed all the rest (CORE-90).
+
+use crate::admit::{ProtectedCall, says_more_refusal};
+use crate::authority::{Authority, Unavailable};
+use crate::call::Incoming;
+use crate::consequence::Consequence;
+use crate::resource::{Resource, Tool};
+use http::HeaderMap;
+use sayso_protocol::payload::protection::{AccessReport, Inactive, Introspection, LiveGrant, NOT_SINGLE_USE};
+use sayso_protocol::payload::refusal::{Code, Forwarded, Refusal};
+use sayso_protocol::payload::rpt::{LONGEST, Permission, SCHEME};
+use sayso_protocol::sig::{self, BodyRule, Facts, Profile, Proof, SigFault};
+use sayso_protocol::{NegotiationId, Timestamp};
+use std::borrow::Cow;
+
+/// Why a grant does not carry a call.
+#[derive(Debug)]
+pub(crate) enum Denied {
+    /// Negotiating cannot cure it.
+    Refuse(Refusal),
+    /// A fresh ticket may.
+    Renegotiate,
+}
+
+/// A token, and nothing known about it.
+pub(crate) struct Presented<'a> {
+    token: &'a str,
+}
+
+/// Its authority says it is live.
+pub(crate) struct Live<'a> {
+    token: &'a str,
+    grant: Box<LiveGrant>,
+}
+
+/// It permits this tool now.
+pub(crate) struct Covering<'a>(Live<'a>);
+
+/// The caller holds its key.
+pub(crate) struct Possessed<'a> {
+    live: Live<'a>,
+    proof: Proof,
+}
+
+/// It is for this call.
+pub(crate) struct Bound<'a> {
+    token: &'a str,
+    single_use: bool,
+    call: AccessReport,
+}
+
+/// Nobody else objects.
+pub(crate) struct Approved<'a>(Bound<'a>);
+
+/// What is left to do with an approved grant.
+pub(crate) enum Approval<'a> {
+    Reusable(Reusable),
+    SingleUse(SingleUse<'a>),
+}
+
+/// A grant for many calls.
+pub(crate) struct Reusable(AccessReport);
+
+/// A grant for one.
+pub(crate) struct SingleUse<'a> {
+    token: &'a str,
+    call: AccessReport,
+}
+
+impl Denied {
+    pub(crate) fn refuse(code: Code, description: impl Into<Cow<'static, str>>) -> Self {
+        Denied::Refuse(Refusal::new(code, description))
+    }
+
+    pub(crate) fn unproven(description: impl Into<Cow<'static, str>>) -> Self {
+        Denied::refuse(Code::InvalidToken, description)
+    }
+}
+
+impl From<Unavailable> for Denied {
+    fn from(unavailable: Unavailable) -> Self {
+        Denied::refuse(Code::TemporarilyUnavailable, unavailable.to_string())
+    }
+}
+
+impl From<SigFault> for Denied {
+    fn from(fault: SigFault) -> Self {
+        Denied::unproven(format!("possession of the grant's key is not proven: {fault}"))
+    }
+}
+
+impl<'a> Presented<'a> {
+    /// The token a request shows, if it shows one. Another scheme is not a way to show one (CORE-66, O-11).
+    pub(crate) fn read(headers: &'a HeaderMap) -> Result<Option<Self>, Denied> {
+        let Some(value) = headers.get("authorization") else { return Ok(None) };
+        let (scheme, token) = value.to_str().ok().and_then(|text| text.split_once(' ')).unwrap_or_default();
+        let token = token.trim_matches(' ');
+        let readable =
+            !token.is_empty() && token.len() <= LONGEST && token.bytes().all(|byte| byte.is_ascii_graphic());
+        if scheme.eq_ignore_ascii_case(SCHEME) && readable {
+            Ok(Some(Presented { token }))
+        } else {
+            Err(Denied::unproven("show the grant as `Authorization: PoP` on a signed request"))
+        }
+    }
+
+    /// Step 1 (CORE-85).
+    pub(crate) async fn introspect(self, authority: &dyn Authority) -> Result<Live<'a>, Denied> {
+        match authority.introspect(self.token).await? {
+            Introspection::Live(grant) => Ok(Live { token: self.token, grant }),
+            Introspection::Dead(reason) => Err(dead(&reason)),
+        }
+    }
+}
+
+/// What a reason means for the caller (CORE-17, CORE-18, FED-40, FED-42).
+fn dead(reason: &Inactive) -> Denied {
+    match reason {
+        Inactive::AlreadyConsumed => already_consumed(),
+        reason if reason.is_terminal() => Denied::refuse(
+            Code::AccessRevoked,
+            "the owner ended this access; negotiating again does not restore it",
+        ),
+        _ => Denied::Renegotiate,
+    }
+}
+
+fn already_consumed() -> Denied {
+    Denied::refuse(Code::AlreadyConsumed, "this grant was for one call, and that call was made")
+}
+
+impl<'a> Live<'a> {
+    pub(crate) fn family(&self) -> &NegotiationId {
+        &self.grant.family
+    }
+
+    /// Step 2 (CORE-86). A grant for another resource server or owner is to us a grant for nothing.
+    pub(crate) fn cover(
+        self,
+        resource: &Resource,
+        tool: &Tool,
+        now: Timestamp,
+    ) -> Result<Covering<'a>, Denied> {
+        let settings = resource.settings();
+        let ours = self.grant.aud == settings.client_id && self.grant.owner == settings.owner;
+        if !ours || now >= self.grant.exp {
+            return Err(Denied::Renegotiate);
+        }
+        let mut covering =
+            self.grant.permissions.iter().filter(|permission| covers(permission, tool, now)).peekable();
+        if covering.peek().is_none() {
+            return Err(Denied::Renegotiate);
+        }
+        let accepted = |permission: &Permission| {
+            permission.definition.is_none() || permission.definition == tool.settings.definition
+        };
+        if !covering.any(accepted) {
+            return Err(Denied::refuse(Code::ToolChanged, "the tool is not the one the owner has seen"));
+        }
+        if leaves_less_remedy(&self.grant, tool) {
+            return Err(Denied::refuse(
+                Code::ConsequenceChanged,
+                "the tool's effects are graver than was granted",
+            ));
+        }
+        Ok(Covering(self))
+    }
+}
+
+fn covers(permission: &Permission, tool: &Tool, now: Timestamp) -> bool {
+    permission.resource_id == tool.settings.resource_id
+        && permission.admits(now)
+        && tool.settings.scopes.iter().all(|scope| permission.resource_scopes.contains(scope))
+}
+
+/// Whether the class declared now is graver than the grant's (CORE-76). A class on the grant that nobody knows here
+/// compares with nothing, so anything declared now is graver.
+fn leaves_less_remedy(grant: &LiveGrant, tool: &Tool) -> bool {
+    match (&grant.consequence, tool.settings.consequence) {
+        (Some(granted), Some(declared)) => {
+            granted.parse::<Consequence>().map_or(true, |granted| declared > granted)
+        }
+        _ => false,
+    }
+}
+
+impl<'a> Covering<'a> {
+    /// Step 3, by the key introspection returned and never by one in the token (CORE-87, CORE-93).
+    pub(crate) fn prove(
+        self,
+        resource: &Resource,
+        call: &ProtectedCall<'_>,
+        incoming: &Incoming,
+        now: Timestamp,
+    ) -> Result<Possessed<'a>, Denied> {
+        let Covering(live) = self;
+        let key =
+            live.grant.cnf.jwk.key().map_err(|_| Denied::unproven("the grant's key is not acceptable"))?;
+        let facts = Facts {
+            method: incoming.head.method.as_str(),
+            scheme: resource.scheme(),
+            authority: resource.authority(),
+            path: incoming.head.path(),
+            query: incoming.head.query(),
+            headers: &incoming.head.headers,
+            body: sig::Body::Whole(&call.body),
+        };
+        let lax = resource.settings().accept_uncovered_body && !is_one_call(&live.grant, call.tool);
+        let body = if lax { BodyRule::AcceptUncovered } else { BodyRule::RequireDigest };
+        let profile = Profile { body, ..Profile::default() };
+        let proof = sig::read(facts.headers)?.verify(&facts, &key, &profile, now)?;
+        if !proof.covers_body {
+            tracing::warn!(tool = %call.tool.settings.tool, "signature.body_uncovered");
+        }
+        Ok(Possessed { live, proof })
+    }
+}
+
+/// Whether the grant, or the tool, is a matter of one call at a time.
+fn is_one_call(grant: &LiveGrant, tool: &Tool) -> bool {
+    grant.single_use || grant.operation.is_some() || tool.settings.single_use
+}
+
+impl<'a> Possessed<'a> {
+    pub(crate) fn proof(&self) -> &Proof {
+        &self.proof
+    }
+
+    /// Step 4 (CORE-88, CORE-91).
+    pub(crate) fn bind(self, call: &ProtectedCall<'_>) -> Result<Bound<'a>, Denied> {
+        let grant = &self.live.grant;
+        if is_one_call(grant, call.tool) {
+            require_operation(grant, call)?;
+        }
+        let report = AccessReport {
+            family: grant.family.clone(),
+            tool: call.tool.settings.tool.clone(),
+            params_s256: call.operation.as_ref().map(|operation| operation.params_s256.clone()),
+            summary: None,
+        };
+        Ok(Bound { token: self.live.token, single_use: grant.single_use, call: report })
+    }
+}
+
+fn require_operation(grant: &LiveGrant, call: &ProtectedCall<'_>) -> Result<(), Denied> {
+    let designated = call.tool.settings.single_use && !grant.single_use;
+    let Some(approved) = grant.operation.as_ref().filter(|_| !designated) else {
+        return Err(Denied::refuse(
+            Code::OperationRequired,
+            "this tool takes a grant for one call with these arguments; ask for one",
+        ));
+    };
+    if call.says_more {
+        return Err(Denied::Refuse(says_more_refusal()));
+    }
+    match &call.operation {
+        None => Err(Denied::refuse(Code::InvalidRequest, "the arguments have no canonical form to compare")),
+        Some(operation) if operation == approved => Ok(()),
+        Some(_) => {
+            Err(Denied::refuse(Code::OperationMismatch, "the owner approved another call than this one"))
+        }
+    }
+}
+
+impl<'a> Bound<'a> {
+    /// For the policy stage alone.
+    pub(crate) fn approved(self) -> Approved<'a> {
+        Approved(self)
+    }
+}
+
+impl<'a> Approved<'a> {
+    pub(crate) fn approval(self) -> Approval<'a> {
+        let Approved(Bound { token, single_use, call }) = self;
+        if single_use {
+            Approval::SingleUse(SingleUse { token, call })
+        } else {
+            Approval::Reusable(Reusable(call))
+        }
+    }
+}
+
+impl Reusable {
+    /// Her record has the call before the upstream does (FED-48, D-27).
+    pub(crate) async fn record(self, authority: &dyn Authority) -> Result<(), Denied> {
+        Ok(authority.report(&self.0).await?)
+    }
+}
+
+impl SingleUse<'_> {
+    /// Step 5, the last (CORE-89). Who is told it lost, refuses (CORE-95); who is told nothing has spent it (D-14).
+    pub(crate) async fn spend(
+        self,
+        authority: &dyn Authority,
+        attempt: &str,
+    ) -> Result<AccessReport, Denied> {
+        let reply = match authority.consume(self.token, attempt).await {
+            Ok(reply) => reply,
+            Err(gone) if gone.nothing_done() => return Err(gone.into()),
+            Err(_) => return Err(Denied::Refuse(perhaps_spent())),
+        };
+        match reply.error {
+            _ if reply.consumed => Ok(self.call),
+            None => Err(already_consumed()),
+            // It was single-use a moment ago; an authority of two minds is not one to act on.
+            Some(reason) if reason == NOT_SINGLE_USE => Err(Unavailable::Nonsense.into()),
+            Some(reason) => Err(dead(&Inactive::from(reason))),
+        }
+    }
+}
+
+/// An unknown outcome counts as spent, and nothing is forwarded (D-14).
+fn perhaps_spent() -> Refusal {
+    let description = "whether the grant was spent is not known; treat it as spent and ask for another";
+    let refusal = Refusal::new(Code::TemporarilyUnavailable, description);
+    Refusal { spent: true, forwarded: Some(Forwarded::No), ..refusal }
+}

@@ -1,0 +1,26 @@
+//! The enforcement core: what an enforcement point owes whatever hosts it, in one order, with a permit only it makes.
+//!
+//! A host is two functions, request to [`Incoming`] and [`Verdict`] to response, around [`Engine::decide`]. This crate
+//! knows no server framework, and never sees the owner's policy: it asks her authority and keeps the answer.
+
+mod admit;
+pub mod authority;
+pub mod call;
+pub mod consequence;
+pub mod engine;
+mod grant;
+pub mod listener;
+pub mod listing;
+mod policy;
+pub mod replay;
+pub mod resource;
+#[cfg(test)]
+mod scripted;
+pub mod verdict;
+
+pub use authority::{Authority, AuthorityKeys, Unavailable};
+pub use call::{Body, Head, Incoming};
+pub use engine::{Clock, Engine, Outlet};
+pub use replay::Replay;
+pub use resource::{Resource, ResourceSettings, Tool};
+pub use verdict::{Clearance, Permit, Verdict, Void};

@@ -1,0 +1,142 @@
+//! What the engine decided, and the permit that lets exactly one request through.
+//!
+//! A permit has private fields and no constructor outside this crate, is taken by value when it is used, carries the
+//! very bytes that were judged (D-10), and is void a second after it was given (D-5). How a verdict is answered is the
+//! host's business.
+
+use bytes::Bytes;
+use sayso_protocol::message::MessageFault;
+use sayso_protocol::payload::challenge::Challenge;
+use sayso_protocol::payload::protection::AccessReport;
+use sayso_protocol::payload::refusal::{Code, Forwarded, Refusal};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long a permit is good.
+pub const PERMIT_LIFE: Duration = Duration::from_secs(1);
+
+/// The engine's answer to one request.
+pub enum Verdict<S> {
+    /// Forward it.
+    Permit(Permit<S>),
+    /// Negotiate: 401 and a ticket.
+    Challenge(Box<Challenge>),
+    /// Negotiating cannot cure it.
+    Refuse(Refusal),
+    /// It never was a message this host acts on.
+    Fault(MessageFault),
+}
+
+/// Leave to forward one request, once and at once.
+#[must_use]
+pub struct Permit<S> {
+    given: Instant,
+    body: Bytes,
+    modern: bool,
+    passage: Passage<S>,
+}
+
+enum Passage<S> {
+    Open,
+    Reusable,
+    Spent { sender: S, call: AccessReport },
+}
+
+/// A permit that was used in time: what a host needs to forward. Nothing else makes one.
+#[non_exhaustive]
+pub struct Clearance<S> {
+    /// The bytes that were judged, and the only ones that may be forwarded.
+    pub body: Bytes,
+    /// Whether the caller speaks a revision in which hanging up cancels the call.
+    pub modern: bool,
+    /// The upstream connection checked out before a single-use grant was spent.
+    pub sender: Option<S>,
+    /// The call a grant was spent on. A failure from here on is a loss of the owner's approval, and is reported.
+    pub spent: Option<AccessReport>,
+}
+
+impl<S> Permit<S> {
+    fn new(body: Bytes, modern: bool, passage: Passage<S>) -> Self {
+        Self { given: Instant::now(), body, modern, passage }
+    }
+
+    pub(crate) fn open(body: Bytes, modern: bool) -> Self {
+        Self::new(body, modern, Passage::Open)
+    }
+
+    pub(crate) fn reusable(body: Bytes, modern: bool) -> Self {
+        Self::new(body, modern, Passage::Reusable)
+    }
+
+    pub(crate) fn spent(body: Bytes, modern: bool, sender: S, call: AccessReport) -> Self {
+        Self::new(body, modern, Passage::Spent { sender, call })
+    }
+
+    /// Whether a grant stands behind it; open methods need none.
+    pub fn is_granted(&self) -> bool {
+        !matches!(self.passage, Passage::Open)
+    }
+
+    /// Uses the permit.
+    ///
+    /// # Errors
+    /// When it is void. A grant spent on it stays spent, and the refusal says so.
+    pub fn redeem(self) -> Result<Clearance<S>, Box<Void>> {
+        let void = self.given.elapsed() > PERMIT_LIFE;
+        let (sender, spent) = match self.passage {
+            Passage::Open | Passage::Reusable => (None, None),
+            Passage::Spent { sender, call } => (Some(sender), Some(call)),
+        };
+        if void {
+            let refusal = match spent {
+                Some(_) => Refusal::after_spend("the call was not forwarded in time", Forwarded::No),
+                None => Refusal::new(
+                    Code::TemporarilyUnavailable,
+                    "the call was not forwarded in time; send it again, signed afresh",
+                ),
+            };
+            return Err(Box::new(Void { refusal, spent }));
+        }
+        Ok(Clearance { body: self.body, modern: self.modern, sender, spent })
+    }
+}
+
+/// A permit that came too late.
+#[derive(Debug)]
+pub struct Void {
+    /// The answer.
+    pub refusal: Refusal,
+    /// The call a grant was spent on for nothing, to be reported.
+    pub spent: Option<AccessReport>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_permit_is_void_after_a_second() {
+        let permit = || Permit::<()>::reusable(Bytes::from_static(b"{}"), true);
+        assert!(permit().redeem().is_ok());
+        let late = permit();
+        tokio::time::advance(PERMIT_LIFE + Duration::from_millis(1)).await;
+        let void = late.redeem().err().unwrap();
+        assert_eq!((void.refusal.code, void.spent), (Code::TemporarilyUnavailable, None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_void_permit_gives_nothing_back() {
+        let call = AccessReport {
+            family: "n".parse().unwrap(),
+            tool: "t".parse().unwrap(),
+            params_s256: None,
+            summary: None,
+        };
+        let late = Permit::spent(Bytes::new(), true, (), call);
+        tokio::time::advance(PERMIT_LIFE * 2).await;
+        let Void { refusal, spent } = *late.redeem().err().unwrap();
+        assert_eq!((refusal.code, refusal.spent), (Code::UpstreamFailed, true));
+        assert_eq!(refusal.forwarded, Some(Forwarded::No));
+        assert_eq!(spent.unwrap().tool.as_str(), "t");
+    }
+}

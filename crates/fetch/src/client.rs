@@ -1,0 +1,171 @@
+//! The real client: reqwest under the guard, every name resolved once and every answer judged before connecting.
+//! It keeps what leaves equal to what was asked for: a URL that a parser would rewrite is refused, since its path is
+//! signed elsewhere as it was written. TLS roots are the system's, read when https is first used.
+
+use crate::guard::{Reach, admit, is_secure, resolve};
+use crate::{Fetch, FetchError, Limits};
+use async_trait::async_trait;
+use bytes::{Bytes, BytesMut};
+use http::{Request, Response};
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use std::error::Error;
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use url::Url;
+
+/// Longest wait for a connection.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long an unused connection is kept, shorter than servers commonly do.
+const IDLE: Duration = Duration::from_secs(15);
+
+/// An HTTP client that reaches what its [`Reach`] allows.
+pub struct Client {
+    reach: Reach,
+    plain: OnceLock<reqwest::Client>,
+    secure: OnceLock<reqwest::Client>,
+}
+
+impl Client {
+    /// A client for URLs of this provenance.
+    #[must_use]
+    pub fn new(reach: Reach) -> Client {
+        Client { reach, plain: OnceLock::new(), secure: OnceLock::new() }
+    }
+
+    fn inner(&self, secure: bool) -> Result<&reqwest::Client, FetchError> {
+        let cell = if secure { &self.secure } else { &self.plain };
+        if let Some(client) = cell.get() {
+            return Ok(client);
+        }
+        let built = build(self.reach, secure)?;
+        Ok(cell.get_or_init(|| built))
+    }
+
+    async fn exchange(
+        &self,
+        request: Request<Bytes>,
+        limits: Limits,
+        enough: &mut (dyn for<'a> FnMut(&'a [u8]) -> bool + Send),
+    ) -> Result<Response<Bytes>, FetchError> {
+        let (url, secure) = self.target(&request)?;
+        let (parts, body) = request.into_parts();
+        let mut outbound = reqwest::Request::new(parts.method, url);
+        *outbound.headers_mut() = parts.headers;
+        if !body.is_empty() {
+            *outbound.body_mut() = Some(body.into());
+        }
+        let mut answer = self.inner(secure)?.execute(outbound).await.map_err(fault)?;
+        let mut response = Response::builder().status(answer.status());
+        if let Some(headers) = response.headers_mut() {
+            *headers = std::mem::take(answer.headers_mut());
+        }
+        if answer
+            .content_length()
+            .is_some_and(|length| usize::try_from(length).is_ok_and(|n| n > limits.bytes))
+        {
+            return Err(FetchError::TooLarge);
+        }
+        let mut body = BytesMut::new();
+        while let Some(piece) = answer.chunk().await.map_err(fault)? {
+            if piece.len() > limits.bytes.saturating_sub(body.len()) {
+                return Err(FetchError::TooLarge);
+            }
+            body.extend_from_slice(&piece);
+            if enough(&piece) {
+                break;
+            }
+        }
+        response.body(body.freeze()).map_err(|_| FetchError::Interrupted)
+    }
+
+    /// The URL of a request, if it may be tried and says what the request says.
+    fn target(&self, request: &Request<Bytes>) -> Result<(Url, bool), FetchError> {
+        let uri = request.uri();
+        let url = Url::parse(&uri.to_string()).map_err(|_| FetchError::Refused)?;
+        self.reach.check(&url)?;
+        if url.path() != uri.path() || url.query() != uri.query() {
+            return Err(FetchError::Refused);
+        }
+        let secure = is_secure(&url)?;
+        Ok((url, secure))
+    }
+}
+
+#[async_trait]
+impl Fetch for Client {
+    async fn send(&self, request: Request<Bytes>, limits: Limits) -> Result<Response<Bytes>, FetchError> {
+        self.send_until(request, limits, &mut |_| false).await
+    }
+
+    async fn send_until(
+        &self,
+        request: Request<Bytes>,
+        limits: Limits,
+        enough: &mut (dyn for<'a> FnMut(&'a [u8]) -> bool + Send),
+    ) -> Result<Response<Bytes>, FetchError> {
+        let whole = Duration::from_secs(limits.seconds);
+        let exchanged = tokio::time::timeout(whole, self.exchange(request, limits, enough)).await;
+        exchanged.map_err(|_| FetchError::TimedOut)?
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the door that the other crates have to use")]
+fn build(reach: Reach, secure: bool) -> Result<reqwest::Client, FetchError> {
+    let mut builder = reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .no_proxy()
+        .referer(false)
+        .connect_timeout(CONNECT)
+        .pool_idle_timeout(IDLE)
+        .dns_resolver(Arc::new(Names { reach, secure }))
+        .https_only(secure);
+    // Without https there is nothing to verify, and reading the system's roots takes a while.
+    let roots = if secure { system_roots() } else { rustls::RootCertStore::empty() };
+    builder = builder.tls_backend_preconfigured(tls(roots)?);
+    builder.build().map_err(|_| FetchError::Unreachable)
+}
+
+fn tls(roots: rustls::RootCertStore) -> Result<rustls::ClientConfig, FetchError> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let versions =
+        rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    Ok(versions.map_err(|_| FetchError::Unreachable)?.with_root_certificates(roots).with_no_client_auth())
+}
+
+/// The roots the system trusts; with none, every https connection fails and nothing else does.
+fn system_roots() -> rustls::RootCertStore {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    roots
+}
+
+/// Resolves a name once; the addresses judged are the addresses connected to.
+struct Names {
+    reach: Reach,
+    secure: bool,
+}
+
+impl Resolve for Names {
+    fn resolve(&self, name: Name) -> Resolving {
+        let (reach, secure) = (self.reach, self.secure);
+        Box::pin(async move {
+            let addresses = admit(reach, secure, resolve(name.as_str()).await?)?;
+            let addresses: Addrs = Box::new(addresses.into_iter().map(|address| SocketAddr::new(address, 0)));
+            Ok(addresses)
+        })
+    }
+}
+
+/// What became of a request, as far as the client can tell; whatever is unclear counts as sent.
+fn fault(error: reqwest::Error) -> FetchError {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
+    while let Some(inner) = cause {
+        if let Some(ours) = inner.downcast_ref::<FetchError>() {
+            return *ours;
+        }
+        cause = inner.source();
+    }
+    if error.is_connect() || error.is_builder() { FetchError::Unreachable } else { FetchError::Interrupted }
+}

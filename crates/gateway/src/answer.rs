@@ -1,0 +1,92 @@
+//! A verdict as an HTTP response (D-3).
+//!
+//! A challenge carries its header and the same seven members as plain JSON, a refusal is plain JSON, a fault of the MCP
+//! layer keeps MCP's shape. No refusal is a JSON-RPC result, and only what negotiating can cure names the UMA scheme
+//! (CORE-16, MCP-08, MCP-09).
+
+use axum::body::Body;
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderName, HeaderValue, Response, StatusCode};
+use sayso_protocol::envelope::www_authenticate;
+use sayso_protocol::message::MessageFault;
+use sayso_protocol::payload::challenge::Challenge;
+use sayso_protocol::payload::refusal::{Code, Refusal};
+use serde::Serialize;
+
+/// A JSON answer that is not to be kept.
+pub(crate) fn json<T: Serialize>(status: StatusCode, value: &T) -> Response<Body> {
+    // INVARIANT: what is answered here is made of strings and numbers, so it always can be written.
+    let text = serde_json::to_vec(value).unwrap_or_else(|_| b"{}".to_vec());
+    bytes(status, text)
+}
+
+fn bytes(status: StatusCode, text: Vec<u8>) -> Response<Body> {
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+fn status(number: u16) -> StatusCode {
+    StatusCode::from_u16(number).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+/// 401 with a ticket.
+pub(crate) fn challenge(challenge: &Challenge) -> Response<Body> {
+    let Ok(header) = www_authenticate::encode(challenge) else {
+        let description = "the owner's authority gave a ticket that cannot be passed on";
+        return refusal(&Refusal::new(Code::TemporarilyUnavailable, description));
+    };
+    let mut response = json(StatusCode::UNAUTHORIZED, &challenge.object());
+    response.headers_mut().insert(WWW_AUTHENTICATE, header);
+    response
+}
+
+/// Any other refusal.
+pub(crate) fn refusal(refusal: &Refusal) -> Response<Body> {
+    let mut response = json(status(refusal.code.status()), &refusal.body());
+    let (name, value): (HeaderName, &str) = match refusal.code {
+        Code::InvalidToken => (WWW_AUTHENTICATE, r#"PoP error="invalid_token""#),
+        Code::TemporarilyUnavailable => (RETRY_AFTER, "1"),
+        _ => return response,
+    };
+    if let Ok(value) = HeaderValue::from_str(value) {
+        response.headers_mut().insert(name, value);
+    }
+    response
+}
+
+/// 405, with what is allowed.
+pub(crate) fn not_allowed(allowed: &'static str, text: &'static str) -> Response<Body> {
+    let mut response = refusal(&Refusal::new(Code::MethodNotAllowed, text));
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    response
+}
+
+/// A fault of the MCP layer.
+pub(crate) fn fault(fault: &MessageFault) -> Response<Body> {
+    bytes(status(fault.http_status), fault.body())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::BodyExt;
+
+    // CORE-16, CORE-23, MCP-09
+    #[tokio::test]
+    async fn every_refusal_is_json_with_its_status_and_no_challenge() {
+        for code in Code::ALL {
+            let response = refusal(&Refusal::new(code, "what to do"));
+            assert_eq!(response.status().as_u16(), code.status());
+            assert!(!response.status().is_success());
+            let scheme = response.headers().get(WWW_AUTHENTICATE).map(|value| value.to_str().unwrap());
+            assert_eq!(scheme, (code == Code::InvalidToken).then_some(r#"PoP error="invalid_token""#));
+            let body = response.into_body().collect().await.unwrap().to_bytes();
+            let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            assert_eq!(body["error"], code.as_str());
+            assert!(body.get("jsonrpc").is_none());
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! What a gateway is made of, checked once, and the gateway itself.
+//!
+//! A resource's address, hosts, client id and endpoints all follow from the one public URL, so they cannot contradict one
+//! another. Reading files and environment is the binary's.
+
+use crate::upstream::{BadUpstream, HttpUpstream};
+use sayso_enforce::listing::{Listing, Reader};
+use sayso_enforce::resource::{BadResource, ToolSettings};
+use sayso_enforce::{Authority, Clock, Engine, Replay, Resource, ResourceSettings};
+use sayso_protocol::payload::edition::Edition;
+use sayso_protocol::sig::authority_of;
+use sayso_protocol::{ClientId, OwnerName, Realm, SigningKey};
+use std::sync::Arc;
+use url::Url;
+
+/// Default limit of a request body, in bytes.
+pub const BODY_LIMIT: usize = 4 << 20;
+
+pub(crate) const JWKS: &str = "/jwks";
+pub(crate) const OWNER_RESOURCES: &str = "/owner-resources";
+pub(crate) const HEALTH: &str = "/health";
+
+/// One resource behind the gateway.
+pub struct ResourceConfig {
+    /// Its path at the public URL, e.g. `/mcp`.
+    pub path: String,
+    /// A constant of the resource server.
+    pub realm: Realm,
+    /// Whose it is.
+    pub owner: OwnerName,
+    /// The issuer of the authority she chose.
+    pub as_uri: String,
+    /// That authority.
+    pub authority: Arc<dyn Authority>,
+    /// Which edition's identifiers are emitted.
+    pub edition: Edition,
+    /// The tools.
+    pub tools: Vec<ToolSettings>,
+    /// Methods opened beyond the table.
+    pub open_methods: Vec<String>,
+    /// Origins served.
+    pub allowed_origins: Vec<String>,
+    /// Whether older peers may leave the body uncovered (D-8).
+    pub accept_uncovered_body: bool,
+    /// Whether a query is served.
+    pub serve_query: bool,
+    /// The MCP endpoint behind it, an `http` URL. Its host is the `Host` it is sent.
+    pub upstream: String,
+}
+
+/// A gateway: one resource server.
+pub struct GatewayConfig {
+    /// The origin agents dial; the client id of this resource server.
+    pub public_url: String,
+    /// Further hosts that unsigned requests may name.
+    pub hosts: Vec<String>,
+    /// The key this resource server publishes and signs with.
+    pub key: SigningKey,
+    /// The authorities that may read their owners' instances.
+    pub readers: Vec<Reader>,
+    /// The resources.
+    pub resources: Vec<ResourceConfig>,
+    /// Limit of a request body, in bytes.
+    pub body_limit: usize,
+}
+
+/// A configuration that describes no gateway.
+#[derive(Debug, thiserror::Error)]
+pub enum BadGateway {
+    /// The public URL is not an origin.
+    #[error("the public url is not an http or https origin without a trailing slash")]
+    PublicUrl,
+    /// Two resources have one path, or one has the path of a published document.
+    #[error("path {0} is taken")]
+    Path(String),
+    /// An upstream cannot be dialled.
+    #[error("upstream of {path}: {reason}")]
+    Upstream {
+        /// The resource.
+        path: String,
+        /// What is wrong.
+        reason: BadUpstream,
+    },
+    /// A resource contradicts itself.
+    #[error("resource {path}: {reason}")]
+    Resource {
+        /// The resource.
+        path: String,
+        /// What is wrong.
+        reason: BadResource,
+    },
+}
+
+/// A resource and the way to it.
+pub(crate) struct Site {
+    pub(crate) engine: Engine,
+    pub(crate) upstream: HttpUpstream,
+}
+
+pub(crate) struct Inner {
+    pub(crate) sites: Vec<Arc<Site>>,
+    pub(crate) listing: Listing,
+    pub(crate) key: SigningKey,
+    pub(crate) hosts: Vec<String>,
+    pub(crate) origins: Vec<String>,
+    pub(crate) body_limit: usize,
+    pub(crate) clock: Clock,
+}
+
+/// A gateway, ready to serve.
+#[derive(Clone)]
+pub struct Gateway(pub(crate) Arc<Inner>);
+
+impl Gateway {
+    /// Builds the gateway. Its replay cache begins to remember now.
+    ///
+    /// # Errors
+    /// When the configuration contradicts itself.
+    pub fn new(config: GatewayConfig, clock: Clock) -> Result<Self, BadGateway> {
+        let public = Public::parse(&config)?;
+        let replay = Arc::new(Replay::new(clock()));
+        let mut sites: Vec<Arc<Site>> = Vec::new();
+        let mut origins = Vec::new();
+        let mut resources = Vec::new();
+        for entry in config.resources {
+            let path = entry.path.clone();
+            origins.extend(entry.allowed_origins.iter().cloned());
+            let upstream = HttpUpstream::new(&entry.upstream)
+                .map_err(|reason| BadGateway::Upstream { path: path.clone(), reason })?;
+            let authority = Arc::clone(&entry.authority);
+            let resource = Resource::new(public.settings(entry))
+                .map_err(|reason| BadGateway::Resource { path: path.clone(), reason })?;
+            if sites.iter().any(|site| site.engine.resource().path() == resource.path()) || is_reserved(&path)
+            {
+                return Err(BadGateway::Path(path));
+            }
+            let resource = Arc::new(resource);
+            resources.push(Arc::clone(&resource));
+            let engine = Engine::new(resource, authority, Arc::clone(&replay), Arc::clone(&clock));
+            sites.push(Arc::new(Site { engine, upstream }));
+        }
+        let listing = Listing::new(&public.endpoint, resources, config.readers, replay, Arc::clone(&clock));
+        Ok(Self(Arc::new(Inner {
+            sites,
+            listing,
+            key: config.key,
+            hosts: public.hosts,
+            origins,
+            body_limit: config.body_limit,
+            clock,
+        })))
+    }
+}
+
+/// Paths that are the gateway's own.
+fn is_reserved(path: &str) -> bool {
+    [JWKS, OWNER_RESOURCES, HEALTH].contains(&path) || path.starts_with("/.well-known/")
+}
+
+/// What follows from the public URL.
+struct Public {
+    origin: String,
+    client_id: ClientId,
+    hosts: Vec<String>,
+    endpoint: Url,
+}
+
+impl Public {
+    fn parse(config: &GatewayConfig) -> Result<Self, BadGateway> {
+        let url = Url::parse(&config.public_url).map_err(|_| BadGateway::PublicUrl)?;
+        let origin = url.origin().ascii_serialization();
+        if origin != config.public_url || !matches!(url.scheme(), "http" | "https") {
+            return Err(BadGateway::PublicUrl);
+        }
+        let mut hosts = config.hosts.clone();
+        hosts.push(authority_of(&url).ok_or(BadGateway::PublicUrl)?);
+        let endpoint =
+            Url::parse(&format!("{origin}{OWNER_RESOURCES}")).map_err(|_| BadGateway::PublicUrl)?;
+        let client_id = ClientId::parse(origin.clone()).map_err(|_| BadGateway::PublicUrl)?;
+        Ok(Self { origin, client_id, hosts, endpoint })
+    }
+
+    fn settings(&self, config: ResourceConfig) -> ResourceSettings {
+        ResourceSettings {
+            url: format!("{}{}", self.origin, config.path),
+            realm: config.realm,
+            as_uri: config.as_uri,
+            client_id: self.client_id.clone(),
+            owner: config.owner,
+            edition: config.edition,
+            tools: config.tools,
+            open_methods: config.open_methods,
+            allowed_origins: config.allowed_origins,
+            hosts: self.hosts.clone(),
+            accept_uncovered_body: config.accept_uncovered_body,
+            serve_query: config.serve_query,
+            jwks_uri: format!("{}{JWKS}", self.origin),
+            owner_resources_endpoint: format!("{}{OWNER_RESOURCES}", self.origin),
+        }
+    }
+}
+
+impl Inner {
+    /// The resource at exactly this path: other spellings of it are nothing (see `proxy`).
+    pub(crate) fn site(&self, path: &str) -> Option<&Arc<Site>> {
+        self.sites.iter().find(|site| site.engine.resource().path() == path)
+    }
+}

@@ -1,0 +1,19 @@
+//! Host one of the enforcement core: a reverse proxy ahead of an MCP server that knows nothing about any of this.
+//!
+//! Two functions around the core, request to facts and verdict to response, and what a proxy owes beside them: a bounded
+//! body, one upstream connection a permit, and the resource's published documents. Whether a call may pass is never
+//! decided here.
+
+mod answer;
+mod body;
+mod config;
+mod proxy;
+mod publish;
+mod serve;
+mod upstream;
+
+pub use config::{BODY_LIMIT, BadGateway, Gateway, GatewayConfig, ResourceConfig};
+pub use serve::{router, serve};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,10 @@
+//! The gateway over real sockets: a scripted authority behind it, a canary upstream that keeps every byte, and a client
+//! that sends exactly what it is told.
+
+mod cast;
+mod forwarding;
+mod hostile;
+mod published;
+mod refusals;
+mod transport;
+mod wire;

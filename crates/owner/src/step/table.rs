@@ -1,0 +1,258 @@
+//! The table a beat is looked up in: state by beat by facts.
+//!
+//! A request that waits for her, or that she denied, is read before anything the agent sent. Policy is read again
+//! at every other beat, and what is no longer as it was proffered is proffered anew (D-18).
+
+use super::{Beat, Draws, Facts, House, Step};
+use crate::connection::Connection;
+use crate::issue::{self, IssueFacts};
+use crate::ledger::{Author, Kind, Record};
+use crate::negotiation::{Ask, Commitment, Decided, Ending, Negotiation, PENDING_SECONDS, State};
+use crate::registry::Standing;
+use crate::unit::Unit;
+use sayso_protocol::payload::agreement::SignedAgreement;
+use sayso_protocol::payload::negotiation::{TokenError, TokenReply};
+use sayso_protocol::payload::terms::{Proffer, RequiredClaim, Terms};
+use sayso_protocol::{Handle, S256, Timestamp, b64};
+use serde_json::json;
+
+const REVOKED: &str = "the resource owner ended this connection";
+const UNANSWERED: &str = "the resource owner did not answer in time";
+
+/// One beat being played: what `step` was given.
+pub(super) struct Table<'a> {
+    pub(super) house: &'a House,
+    pub(super) negotiation: &'a Negotiation,
+    pub(super) facts: &'a Facts,
+    pub(super) draws: &'a Draws,
+    pub(super) now: Timestamp,
+}
+
+impl Table<'_> {
+    pub(super) fn play(&self, beat: &Beat) -> Step {
+        match (&self.negotiation.state, beat) {
+            (State::Closed { ending }, _) => self.closed(*ending),
+            (State::AwaitingAgreement { proffer, .. }, Beat::Decline) => self.declined(proffer),
+            (_, Beat::Decline) => {
+                self.untouched(TokenError::InvalidRequest, "there is nothing to decline: no claim is awaited")
+            }
+            (State::AwaitingOwner { deadline, .. }, _) => self.waiting(*deadline),
+            // Whatever is presented: a claim here would otherwise put the question to her again.
+            (State::Denied { .. }, _) => self.close(Ending::Denied, "the resource owner said no"),
+            _ => match self.governed() {
+                Err(why) => self.refused(self.speaker(beat), why),
+                Ok((unit, terms)) => self.governed_beat(beat, unit, &terms),
+            },
+        }
+    }
+
+    fn governed_beat(&self, beat: &Beat, unit: &Unit, terms: &Terms) -> Step {
+        match (&self.negotiation.state, beat) {
+            (State::Approved { commitment, decided }, _) => self.claimed(commitment, decided, unit, terms),
+            (State::AwaitingAgreement { proffer, .. }, Beat::Commit(agreement))
+                if proffer.terms == *terms =>
+            {
+                self.committed(agreement, proffer, unit)
+            }
+            (State::AwaitingAgreement { .. }, Beat::Unreadable(breach)) => {
+                self.close(Ending::Breached, &breach.to_string())
+            }
+            _ => self.proffer(unit, terms),
+        }
+    }
+
+    /// The unit that governs the resource, with its terms, or why there is none.
+    fn governed(&self) -> Result<(&Unit, Terms), &'static str> {
+        if self.facts.standing != Some(Standing::Active) {
+            return Err("the resource owner does not trust this resource server");
+        }
+        let registered = self.facts.registered.as_ref().ok_or("this resource is no longer registered")?;
+        let needed = &self.negotiation.scopes;
+        if !needed.iter().all(|scope| registered.resource.resource_scopes.contains(scope)) {
+            return Err("a scope of this request is no longer registered");
+        }
+        let unit = self.facts.unit.as_ref().ok_or("the resource owner shares this with nobody")?;
+        if !needed.is_empty() && !needed.iter().any(|scope| unit.terms.scope.contains(scope)) {
+            return Err("the resource owner's terms offer no scope of this request");
+        }
+        let owner = self.facts.owner.as_ref().ok_or("this resource has no owner here")?;
+        let terms = unit.published(&owner.namespace, &self.house.issuer.url);
+        terms.map(|terms| (unit, terms)).map_err(|_| "this resource has no usable terms")
+    }
+
+    /// The connection `handle` stands under. The facts may hold another agent's, where a claim that decides nothing
+    /// spoke for one.
+    fn connection(&self, handle: &Handle) -> Option<&Connection> {
+        self.facts.connection.as_ref().filter(|it| it.is_active() && it.handle == *handle)
+    }
+
+    /// The pin of the tool's definition now.
+    fn definition(&self) -> Option<&S256> {
+        self.facts.registered.as_ref().and_then(|registered| registered.resource.definition.as_ref())
+    }
+
+    fn proffer(&self, unit: &Unit, terms: &Terms) -> Step {
+        let proffer = Proffer {
+            terms_uri: format!("{}/{}", self.house.terms_endpoint, terms.template_id),
+            terms: terms.clone(),
+            nonce: b64::encode(self.draws.nonce),
+            family: self.negotiation.id.clone(),
+            resource_id: self.negotiation.resource.clone(),
+        };
+        let claim = RequiredClaim::agreement(self.house.edition, proffer.clone());
+        let state = State::AwaitingAgreement {
+            proffer: Box::new(proffer),
+            unit: unit.id.clone(),
+            version: unit.version,
+        };
+        self.answer(state, TokenReply::NeedInfo { ticket: self.ticket(), claim: Box::new(claim) })
+    }
+
+    fn committed(&self, agreement: &SignedAgreement, proffer: &Proffer, unit: &Unit) -> Step {
+        let tool = self.facts.registered.as_ref().map(|registered| &registered.resource.tool);
+        if let Err(breach) = agreement.assents_to(proffer, tool, self.now) {
+            let row =
+                self.refusal(Author::Policy, Some(proffer), &breach.to_string()).naming(&agreement.handle());
+            return Step { records: vec![row], ..self.close(Ending::Breached, &breach.to_string()) };
+        }
+        let commitment = Commitment::new(agreement, proffer, unit, self.definition().cloned(), self.now);
+        if !self.negotiation.scopes.is_empty() && issue::scopes(self.negotiation, &commitment).is_empty() {
+            return self.refused(Some(commitment.handle), "the agreement covers no scope of this request");
+        }
+        let promised = self.promised(&commitment);
+        match self.connection(&commitment.handle) {
+            Some(connection) if !unit.ask_me => {
+                self.issue(&commitment, self.now, connection.epoch, vec![promised])
+            }
+            standing => {
+                let ask = if standing.is_some() { Ask::Operation } else { Ask::Connection };
+                let deadline = self.now.plus(PENDING_SECONDS);
+                let state = State::AwaitingOwner { commitment: Box::new(commitment), ask, deadline };
+                Step { records: vec![promised], ..self.submitted(state) }
+            }
+        }
+    }
+
+    /// What she approved is issued only while it is what she approved: the same agent under the same connection, in
+    /// time, on the same terms, for the same tool (D-18, D-21, D-30).
+    fn claimed(&self, commitment: &Commitment, decided: &Decided, unit: &Unit, terms: &Terms) -> Step {
+        let connection = self.connection(&commitment.handle).filter(|it| it.epoch == decided.epoch);
+        let Some(connection) = connection else { return self.close(Ending::Revoked, REVOKED) };
+        if issue::ends(decided.at, commitment) <= self.now {
+            return self.close(Ending::Expired, "the approval lapsed before it was claimed; ask again");
+        }
+        if commitment.proffer.terms != *terms || commitment.definition.as_ref() != self.definition() {
+            return self.proffer(unit, terms);
+        }
+        self.issue(commitment, decided.at, connection.epoch, vec![])
+    }
+
+    fn waiting(&self, deadline: Timestamp) -> Step {
+        if deadline <= self.now {
+            return self.close(Ending::Expired, UNANSWERED);
+        }
+        self.submitted(self.negotiation.state.clone())
+    }
+
+    fn submitted(&self, state: State) -> Step {
+        let interval = self.house.interval;
+        let reply = TokenReply::Submitted { ticket: self.ticket(), interval };
+        Step { due: self.now.plus(interval), ..self.answer(state, reply) }
+    }
+
+    fn declined(&self, proffer: &Proffer) -> Step {
+        let row = self.refusal(Author::Agent, Some(proffer), "the agent declined the terms");
+        Step { records: vec![row], ..self.close(Ending::Declined, "you declined the terms") }
+    }
+
+    /// Refused by policy. A row needs somebody to name: only a decline is recorded against nobody (POL-46), and a
+    /// stranger with tickets must not be able to fill her record.
+    fn refused(&self, speaker: Option<Handle>, why: &str) -> Step {
+        let row = |handle| self.refusal(Author::Policy, None, why).naming(&handle);
+        Step { records: speaker.map(row).into_iter().collect(), ..self.close(Ending::Refused, why) }
+    }
+
+    /// Who a beat speaks for, as far as a signature says so.
+    fn speaker(&self, beat: &Beat) -> Option<Handle> {
+        match (self.negotiation.commitment(), beat) {
+            (Some(commitment), _) => Some(commitment.handle.clone()),
+            (None, Beat::Commit(agreement)) => Some(agreement.handle()),
+            _ => None,
+        }
+    }
+
+    /// A ticket of a closed negotiation is live only where the owner's side closed it.
+    fn closed(&self, ending: Ending) -> Step {
+        match ending {
+            Ending::Revoked => self.close(ending, REVOKED),
+            Ending::Expired => self.close(ending, UNANSWERED),
+            _ => self.untouched(TokenError::InvalidGrant, "this ticket was already used"),
+        }
+    }
+
+    fn promised(&self, commitment: &Commitment) -> Record {
+        let entry = json!({
+            "resource_id": self.negotiation.resource,
+            "scope": commitment.scope,
+            "terms_uri": commitment.proffer.terms_uri,
+            "agreement": commitment.agreement,
+            "expires_in": commitment.expires_in,
+            "operation": commitment.operation,
+            "reason": commitment.reason,
+            "mission": commitment.mission,
+        });
+        Record::new(Kind::Promised, &self.negotiation.id, Author::Agent, entry).naming(&commitment.handle)
+    }
+
+    fn refusal(&self, author: Author, proffer: Option<&Proffer>, because: &str) -> Record {
+        let mut entry = json!({ "resource_id": self.negotiation.resource, "because": because });
+        if let (Some(proffer), Some(entry)) = (proffer, entry.as_object_mut()) {
+            entry.insert("terms_uri".into(), proffer.terms_uri.clone().into());
+        }
+        Record::new(Kind::Refused, &self.negotiation.id, author, entry)
+    }
+
+    fn issue(&self, commitment: &Commitment, decided: Timestamp, epoch: i64, records: Vec<Record>) -> Step {
+        let resource = self.facts.registered.as_ref().map(|registered| &registered.resource);
+        let facts = IssueFacts {
+            now: self.now,
+            decided,
+            epoch,
+            jti: b64::encode(self.draws.jti),
+            consequence: resource.and_then(|resource| resource.consequence.clone()),
+        };
+        match issue::issue(&self.house.issuer, self.negotiation, commitment, &facts) {
+            Ok(issued) => {
+                let reply = TokenReply::Granted {
+                    access_token: issued.token,
+                    expires_in: issued.expires_in,
+                    receipt: issued.grant.receipt.clone(),
+                };
+                let state = State::Closed { ending: Ending::Issued };
+                Step { records, grant: Some(issued.grant), ..self.answer(state, reply) }
+            }
+            Err(_) => {
+                self.untouched(TokenError::TemporarilyUnavailable, "the grant could not be signed; try again")
+            }
+        }
+    }
+
+    fn close(&self, ending: Ending, why: &str) -> Step {
+        self.answer(State::Closed { ending }, TokenReply::refused(TokenError::RequestDenied, why))
+    }
+
+    fn untouched(&self, error: TokenError, why: &str) -> Step {
+        let reply = TokenReply::refused(error, why);
+        Step { untouched: true, ..self.answer(self.negotiation.state.clone(), reply) }
+    }
+
+    /// The bare step: the ticket rotates exactly when the reply carries the next one.
+    fn answer(&self, state: State, reply: TokenReply) -> Step {
+        let rotates = matches!(reply, TokenReply::NeedInfo { .. } | TokenReply::Submitted { .. });
+        Step { state, rotates, due: self.now, reply, records: vec![], grant: None, untouched: false }
+    }
+
+    fn ticket(&self) -> String {
+        b64::encode(self.draws.ticket)
+    }
+}

@@ -1,0 +1,112 @@
+//! The registry: replaced whole for one owner and server, and heeded by what is under way.
+
+use super::Place;
+use super::race::{CALLERS, PAIRS, both, race, wait};
+use super::stage::{BOBS, LOOK, NOW, OTHER, SERVER, Said, Stage, TRADE, published};
+use crate::step::Beat;
+use crate::store::Found;
+use sayso_protocol::OwnerName;
+use sayso_protocol::payload::negotiation::TokenError;
+use sayso_protocol::payload::protection::Inactive;
+
+fn pull(stage: &Stage, caller: usize, owner: &OwnerName, server: &str, ids: &[&str]) {
+    let listing: Vec<_> = ids.iter().map(|id| published(id)).collect();
+    wait(stage.any(caller).pull(owner, &server.parse().unwrap(), &listing, NOW)).unwrap();
+}
+
+fn ids(stage: &Stage, owner: &OwnerName) -> Vec<(String, String, Option<String>)> {
+    let all = wait(stage.any(1).resources(owner)).unwrap().into_iter();
+    all.map(|entry| {
+        let unit = entry.unit.map(|unit| unit.to_string());
+        (entry.client_id.to_string(), entry.resource.id.to_string(), unit)
+    })
+    .collect()
+}
+
+fn entry(server: &str, id: &str, unit: Option<&str>) -> (String, String, Option<String>) {
+    (server.into(), id.into(), unit.map(Into::into))
+}
+
+/// A pull replaces one owner's entries at one server and no others.
+pub fn a_pull_replaces_what_is_there(place: &dyn Place) {
+    let stage = Stage::set(place);
+    pull(&stage, 0, &stage.alice, OTHER, &["vault/else"]);
+    pull(&stage, 1, &stage.alice, SERVER, &[LOOK, "vault/new"]);
+    assert_eq!(
+        ids(&stage, &stage.alice),
+        [
+            entry(SERVER, LOOK, Some("reading")),
+            entry(SERVER, "vault/new", None),
+            entry(OTHER, "vault/else", None),
+        ]
+    );
+    assert_eq!(ids(&stage, &stage.bob), [entry(SERVER, BOBS, Some("reading"))]);
+    let gone = wait(stage.any(0).registered(&stage.alice, &stage.server, &Stage::resource(TRADE))).unwrap();
+    assert_eq!(gone, None);
+
+    // What comes back is under its unit as before; the same id at another server is not.
+    pull(&stage, 0, &stage.alice, SERVER, &[LOOK, TRADE]);
+    pull(&stage, 0, &stage.alice, OTHER, &[TRADE]);
+    assert_eq!(
+        ids(&stage, &stage.alice),
+        [
+            entry(SERVER, LOOK, Some("reading")),
+            entry(SERVER, TRADE, Some("trading")),
+            entry(OTHER, TRADE, None),
+        ]
+    );
+}
+
+/// Racing pulls leave one of the listings, never a mixture.
+pub fn pulls_do_not_mix(place: &dyn Place) {
+    let stage = Stage::set(place);
+    race(CALLERS, |caller| {
+        let (left, right) = (format!("vault/l{caller}"), format!("vault/r{caller}"));
+        pull(&stage, caller, &stage.alice, SERVER, &[&left, &right]);
+    });
+    let left = ids(&stage, &stage.alice);
+    let [(_, first, _), (_, second, _)] = &left[..] else { panic!("two resources, got {}", left.len()) };
+    assert_eq!(first.strip_prefix("vault/l"), second.strip_prefix("vault/r"));
+}
+
+/// What a server no longer publishes ends its grants, also one being claimed; coming back wakes none.
+pub fn no_claim_outlives_its_resource(place: &dyn Place) {
+    let stage = Stage::set(place);
+    let agent = stage.admitted();
+    let (_, reading) = stage.reusable(&agent);
+    for _ in 0..PAIRS {
+        let (_, held) = stage.single_use(&agent);
+        let (_, ticket) = stage.approved(&agent, TRADE);
+        let (said, ()) = both(|| stage.poll(0, &ticket), || pull(&stage, 1, &stage.alice, SERVER, &[LOOK]));
+        let dead = Found::Dead(Inactive::Revoked);
+        assert_eq!(stage.found(0, &held), dead);
+        match &said {
+            Said::Granted(token) => assert_eq!(stage.found(0, token), dead),
+            Said::Refused(TokenError::RequestDenied) => {}
+            other => panic!("{}", other.word()),
+        }
+        pull(&stage, 0, &stage.alice, SERVER, &[LOOK, TRADE]);
+        assert_eq!(stage.found(1, &held), dead, "it stays dead");
+        assert!(matches!(stage.found(0, &reading), Found::Live(_)), "the other resource is not touched");
+    }
+}
+
+/// Opening a negotiation while its resource goes: terms from before lead nowhere.
+pub fn an_opening_heeds_a_pull(place: &dyn Place) {
+    let stage = Stage::set(place);
+    let agent = stage.admitted();
+    for _ in 0..PAIRS {
+        let attempt = stage.attempt(LOOK);
+        let open = || stage.open(0, &attempt, Beat::Present, NOW);
+        let (said, ()) = both(open, || pull(&stage, 1, &stage.alice, SERVER, &[TRADE]));
+        match said {
+            Said::Terms(ticket, proffer) => {
+                let late = stage.commit(0, &agent, &ticket, &proffer);
+                assert!(matches!(late, Said::Refused(TokenError::RequestDenied)));
+            }
+            Said::Refused(TokenError::RequestDenied) => {}
+            other => panic!("{}", other.word()),
+        }
+        pull(&stage, 0, &stage.alice, SERVER, &[LOOK, TRADE]);
+    }
+}

@@ -1,0 +1,200 @@
+//! `sayso agent`: a requesting agent from a terminal or a script.
+//!
+//! Progress and every word of a stranger go to stderr as text; stdout carries the tool's result and nothing else
+//! (D-28). What the exit codes mean is in `--help`, so that a script need not read words.
+
+mod person;
+mod show;
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use person::Person;
+use sayso_agent::fault::Kind;
+use sayso_agent::identity::{default_dir, read_key};
+use sayso_agent::{Agent, Doors, Errand, Fault, Outcome};
+use sayso_fetch::{Client, Reach};
+use sayso_protocol::ToolName;
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// Call protected tools as an agent nobody has to know: be challenged, read the owner's terms, agree, wait, call.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    sayso agent tools http://127.0.0.1:8441/mcp\n  \
+    sayso agent call http://127.0.0.1:8441/mcp get_positions\n  \
+    sayso agent call http://127.0.0.1:8441/mcp execute_trade --args '{\"symbol\":\"VTI\",\"side\":\"buy\",\"quantity\":3}'\n  \
+    sayso agent receipts")]
+pub struct Command {
+    #[command(subcommand)]
+    act: Act,
+    /// Folder of keys, receipts and grants; by default sayso in $XDG_CONFIG_HOME or ~/.config.
+    #[arg(long, global = true, env = "SAYSO_CONFIG_DIR", value_name = "DIR")]
+    config_dir: Option<PathBuf>,
+    /// Machine output: one line of JSON on stdout.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Act {
+    Call(Call),
+    /// List the tools a resource offers.
+    Tools {
+        /// The MCP endpoint.
+        resource_url: String,
+    },
+    /// List what was agreed to: the receipts authorities counter-signed, kept for ever.
+    Receipts,
+    /// List the grants that live, and what each is good for.
+    Grants,
+    /// List who this agent is to each authority: one key for each, drawn at first use.
+    Id,
+}
+
+/// Call one tool.
+///
+/// The call goes out unsigned first. If the resource asks for its owner's say, the challenge is checked against
+/// what the resource itself publishes, the owner's terms are shown in full, and nothing is agreed to unless you say
+/// so here or with --accept-terms. Where the owner has to decide, the command waits for her. The grant is bound to
+/// a key that never leaves this machine, the call is repeated unchanged with it, and a grant that may be reused is.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit codes:\n  \
+    0  the tool's result is on stdout\n  \
+    1  the tool itself failed\n  \
+    2  usage\n  \
+    3  terms not accepted\n  \
+    4  denied by the owner or her policy\n  \
+    5  still waiting for the owner; the same command takes the wait up again\n  \
+    6  refused, or a peer broke the protocol\n  \
+    7  somebody cannot be reached, or the grant is spent and what became of the call is unknown")]
+struct Call {
+    /// The MCP endpoint, exactly as the resource names itself.
+    resource_url: String,
+    /// The tool.
+    tool: String,
+    /// The arguments, a JSON object; - reads them from stdin.
+    #[arg(long, value_name = "JSON", default_value = "{}")]
+    args: String,
+    /// Sign with this PKCS#8 PEM key (0600) in place of the authority's own.
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Agree to whatever terms the owner sets; they are shown all the same.
+    #[arg(long)]
+    accept_terms: bool,
+    /// Why you ask, for the owner to read; at most 512 bytes arrive.
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    /// How long to wait for the owner before handing the wait back; 0 asks once.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    wait: u32,
+}
+
+/// Runs one command.
+///
+/// # Errors
+/// When the agent's folder cannot be used.
+pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
+    let agent = open(command.config_dir)?;
+    let json = command.json;
+    match command.act {
+        Act::Call(call) => self::call(&agent, call, json).await,
+        Act::Tools { resource_url } => Ok(match agent.tools(&resource_url).await {
+            Ok(tools) => {
+                show::tools(&tools, json);
+                ExitCode::SUCCESS
+            }
+            Err(fault) => failed(&fault),
+        }),
+        Act::Receipts => {
+            show::receipts(&agent.wallet().receipts()?, json);
+            Ok(ExitCode::SUCCESS)
+        }
+        Act::Grants => {
+            show::grants(&agent.wallet().grants(crate::clock::now())?, json);
+            Ok(ExitCode::SUCCESS)
+        }
+        Act::Id => {
+            show::identities(&agent.keys().identities()?, json);
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn open(config_dir: Option<PathBuf>) -> anyhow::Result<Agent> {
+    let variable = |name| std::env::var(name).ok();
+    let usual = || default_dir(variable("XDG_CONFIG_HOME").as_deref(), variable("HOME").as_deref());
+    let dir = config_dir.or_else(usual).context("neither HOME nor --config-dir says where keys are kept")?;
+    let doors = Doors {
+        near: Arc::new(Client::new(Reach::Configured)),
+        far: Arc::new(Client::new(Reach::PublicAnyPort)),
+    };
+    Ok(Agent::open(&dir, doors, crate::clock::now)?)
+}
+
+async fn call(agent: &Agent, mut call: Call, json: bool) -> anyhow::Result<ExitCode> {
+    let resume = show::again(&call);
+    if call.args == "-" {
+        call.args.clear();
+        std::io::stdin().read_to_string(&mut call.args).context("cannot read the arguments from stdin")?;
+    }
+    let errand = match errand(&call)? {
+        Ok(errand) => errand,
+        Err(fault) => return Ok(failed(&fault)),
+    };
+    let person = Person::new(call.accept_terms);
+    Ok(match agent.call(&errand, &person).await {
+        Ok(outcome) => end(&outcome, &resume, json),
+        Err(fault) => failed(&fault),
+    })
+}
+
+fn errand(call: &Call) -> anyhow::Result<Result<Errand, Fault>> {
+    let tool = ToolName::parse(call.tool.clone()).context("not a tool's name")?;
+    let key = call.key.as_deref().map(read_key).transpose()?;
+    Ok(Errand::new(&call.resource_url, tool, &call.args).map(|errand| Errand {
+        key,
+        reason: call.reason.clone(),
+        wait: call.wait,
+        ..errand
+    }))
+}
+
+/// Says how a call ended, and the exit code that says the same.
+fn end(outcome: &Outcome, resume: &str, json: bool) -> ExitCode {
+    let (code, words) = match outcome {
+        Outcome::Result { json: result, failed } => {
+            show::result(result, json);
+            (u8::from(*failed), failed.then(|| "the tool says that it failed".to_owned()))
+        }
+        Outcome::ServerError { json: error } => {
+            (1, Some(format!("the server answered with an error: {}", show::server_error(error, json))))
+        }
+        Outcome::NotAccepted { declined: true } => (3, Some("terms declined; the authority was told".to_owned())),
+        Outcome::NotAccepted { declined: false } => (
+            3,
+            Some("terms not accepted: there is no terminal to ask on; read them above, then add --accept-terms".into()),
+        ),
+        Outcome::Denied { words } => (4, Some(show::with_words("denied by the owner or her policy", words.as_deref()))),
+        Outcome::Waiting { authority, .. } => (5, Some(show::still_waiting(authority, resume))),
+        Outcome::Refused(refused) => {
+            let code = if refused.status >= 500 { 7 } else { 6 };
+            (code, Some(show::refused(refused)))
+        }
+        Outcome::Unknown { why } => (7, Some(show::unknown(*why))),
+    };
+    if let Some(words) = words {
+        eprintln!("sayso agent: {words}");
+    }
+    ExitCode::from(code)
+}
+
+fn failed(fault: &Fault) -> ExitCode {
+    eprintln!("sayso agent: {fault}");
+    ExitCode::from(match fault.kind() {
+        Kind::Usage => 2,
+        Kind::Refused => 6,
+        Kind::Unavailable => 7,
+    })
+}

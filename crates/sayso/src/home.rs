@@ -1,0 +1,132 @@
+//! The data folder: 0700, never committed by accident, held by one process at a time.
+//!
+//! Keys are created 0600 with their content on disk before they are used; nothing here is ever overwritten but
+//! `ready.json`, which only says where a running `up` is.
+
+use anyhow::{Context as _, bail};
+use sayso_protocol::SigningKey;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// A data folder this process holds.
+pub(crate) struct Home {
+    root: PathBuf,
+    _lock: File,
+}
+
+impl Home {
+    /// Opens the folder, making it if needed, and holds it until dropped.
+    ///
+    /// # Errors
+    /// When it cannot be made private, or another process holds it.
+    pub(crate) fn open(root: &Path) -> anyhow::Result<Self> {
+        private_folder(root)?;
+        let lock = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(root.join("up.lock"))
+            .with_context(|| format!("cannot write in {}", root.display()))?;
+        if lock.try_lock().is_err() {
+            bail!("another `sayso up` is running on {}; stop it or name another --data folder", root.display());
+        }
+        let ignore = root.join(".gitignore");
+        if !ignore.exists() {
+            fs::write(ignore, "*\n")?;
+        }
+        Ok(Self { root: root.canonicalize()?, _lock: lock })
+    }
+
+    /// A path inside the folder.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    /// A subfolder, made private.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub(crate) fn folder(&self, name: &str) -> anyhow::Result<PathBuf> {
+        let path = self.root.join(name);
+        private_folder(&path)?;
+        Ok(path)
+    }
+
+    /// The key in `keys/NAME.pem`, drawn at first use.
+    ///
+    /// # Errors
+    /// When it cannot be read or written, or others may read it.
+    pub(crate) fn key(&self, name: &str) -> anyhow::Result<(SigningKey, PathBuf)> {
+        let path = self.folder("keys")?.join(format!("{name}.pem"));
+        if !path.exists() {
+            let pem = SigningKey::seed_to_pem(&crate::clock::draw::<32>()?);
+            write_new(&path, pem.as_bytes())?;
+        }
+        let mode = fs::metadata(&path)?.permissions().mode();
+        if mode & 0o077 != 0 {
+            bail!("{} may be read by others; run: chmod 600 {}", path.display(), path.display());
+        }
+        let pem = fs::read_to_string(&path)?;
+        let key = SigningKey::from_pem(&pem).with_context(|| format!("{} holds no Ed25519 key", path.display()))?;
+        Ok((key, path))
+    }
+
+    /// Replaces a small file in one step.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) fn replace(&self, name: &str, content: &[u8]) -> anyhow::Result<()> {
+        let fresh = self.path(&format!("{name}.new"));
+        let _ = fs::remove_file(&fresh);
+        write_new(&fresh, content)?;
+        fs::rename(&fresh, self.path(name))?;
+        File::open(&self.root)?.sync_all()?;
+        Ok(())
+    }
+}
+
+fn private_folder(path: &Path) -> anyhow::Result<()> {
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.with_context(|| format!("cannot make the folder {}", path.display()))?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o700))
+        .with_context(|| format!("cannot make {} private", path.display()))
+}
+
+fn write_new(path: &Path, content: &[u8]) -> anyhow::Result<()> {
+    let mut file = OpenOptions::new().create_new(true).write(true).mode(0o600).open(path)?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_private_and_held_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("data");
+        let home = Home::open(&root).unwrap();
+        assert_eq!(fs::metadata(&root).unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(fs::read_to_string(root.join(".gitignore")).unwrap(), "*\n");
+        let second = Home::open(&root).err().unwrap().to_string();
+        assert!(second.contains("another `sayso up`"), "{second}");
+        drop(home);
+        Home::open(&root).unwrap();
+    }
+
+    #[test]
+    fn a_key_is_drawn_once_and_refused_when_others_may_read_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::open(dir.path()).unwrap();
+        let (first, path) = home.key("gateway").unwrap();
+        assert_eq!(home.key("gateway").unwrap().0.kid(), first.kid());
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(home.key("gateway").is_err());
+    }
+}

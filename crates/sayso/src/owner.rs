@@ -1,0 +1,167 @@
+//! `sayso owner`: her side from a terminal, with her device key.
+//!
+//! Every command is one signed request to her authority; tables for people, one JSON value with `--json`. What an
+//! agent wrote is shown as text and in full, before she answers (D-28).
+
+mod client;
+mod show;
+
+use anyhow::{Context as _, bail};
+use clap::{Args, Subcommand};
+use client::Client;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// What waits, who may, what was done: an owner's commands.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit codes: 0 done, 2 usage, 6 the authority refused, 7 it cannot be reached.\n\n\
+    Examples:\n  sayso owner pending\n  sayso owner show FAMILY\n  sayso owner approve FAMILY\n  \
+    sayso owner revoke jkt:…\n  sayso owner ledger --json | jq .")]
+pub struct Command {
+    #[command(subcommand)]
+    act: Act,
+    /// Data folder of a `sayso up`, from which authority and key are taken.
+    #[arg(long, global = true, value_name = "DIR", default_value = ".sayso")]
+    data: PathBuf,
+    /// Issuer URL of the authority; needs --key.
+    #[arg(long, global = true, value_name = "URL", requires = "key")]
+    authority: Option<String>,
+    /// Her device key, a PKCS#8 PEM file; needs --authority.
+    #[arg(long, global = true, value_name = "FILE", requires = "authority")]
+    key: Option<PathBuf>,
+    /// Machine output: one JSON value on stdout.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Act {
+    /// List the requests that wait for an answer.
+    Pending,
+    /// Show one waiting request whole: who, what, on which terms, with which arguments.
+    Show {
+        /// The negotiation, as `pending` lists it.
+        family: String,
+    },
+    /// Approve a waiting request. For a first contact this also admits the agent.
+    Approve {
+        /// The negotiation, as `pending` lists it.
+        family: String,
+    },
+    /// Deny a waiting request.
+    Deny {
+        /// The negotiation, as `pending` lists it.
+        family: String,
+    },
+    /// List the agents that were let in.
+    Connections,
+    /// End an agent's connection, its live grants, waiting requests and unclaimed approvals at once.
+    Revoke {
+        /// The handle, as `connections` lists it.
+        handle: String,
+    },
+    /// List what is registered, and which unit governs each.
+    Resources,
+    /// List the resource servers that may act for these resources.
+    ResourceServers,
+    /// List the policy units with their terms.
+    Policies,
+    /// Print the record, oldest first.
+    Ledger {
+        /// Only rows that name this agent.
+        #[arg(long, value_name = "HANDLE")]
+        handle: Option<String>,
+        /// Only rows after this place.
+        #[arg(long, value_name = "SEQ", default_value_t = 0)]
+        after: i64,
+    },
+}
+
+/// Runs one command.
+///
+/// # Errors
+/// When the folder or key cannot be read.
+pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
+    let client = match connect(&command).await {
+        Ok(client) => client,
+        Err(fault) => return Ok(failed(&fault, 7)),
+    };
+    match act(&client, &command.act).await {
+        Ok(answer) if command.json => {
+            println!("{answer}");
+            Ok(ExitCode::SUCCESS)
+        }
+        Ok(answer) => {
+            println!("{}", show::answer(&command.act, &answer));
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(fault) => {
+            let code = if fault.downcast_ref::<client::Refused>().is_some() { 6 } else { 7 };
+            Ok(failed(&fault, code))
+        }
+    }
+}
+
+fn failed(fault: &anyhow::Error, code: u8) -> ExitCode {
+    eprintln!("sayso owner: {}", crate::terminal::plain(&format!("{fault:#}")));
+    ExitCode::from(code)
+}
+
+async fn connect(command: &Command) -> anyhow::Result<Client> {
+    match (&command.authority, &command.key) {
+        (Some(authority), Some(key)) => Client::new(authority, key).await,
+        _ => {
+            let path = command.data.join("ready.json");
+            let text = std::fs::read(&path).with_context(|| {
+                format!("no `sayso up` has run on {}; name its folder with --data", command.data.display())
+            })?;
+            let ready: Value = serde_json::from_slice(&text).context("ready.json is not readable")?;
+            let (Some(authority), Some(key)) = (ready["authority"].as_str(), ready["owner_key"].as_str()) else {
+                bail!("{} names no authority or key", path.display());
+            };
+            Client::new(authority, std::path::Path::new(key)).await
+        }
+    }
+}
+
+async fn act(client: &Client, act: &Act) -> anyhow::Result<Value> {
+    match act {
+        Act::Pending => client.read("pending", None).await,
+        Act::Show { family } => {
+            client.read(&format!("pending/{}", client::segment(family)), None).await
+        }
+        Act::Approve { family } => decide(client, family, "approved").await,
+        Act::Deny { family } => decide(client, family, "denied").await,
+        Act::Connections => client.read("connections", None).await,
+        Act::Revoke { handle } => client.write("connections/revoke", &json!({ "handle": handle })).await,
+        Act::Resources => client.read("resources", None).await,
+        Act::ResourceServers => client.read("resource-servers", None).await,
+        Act::Policies => client.read("policies", None).await,
+        Act::Ledger { handle, after } => ledger(client, handle.as_deref(), *after).await,
+    }
+}
+
+async fn decide(client: &Client, family: &str, decision: &str) -> anyhow::Result<Value> {
+    let path = format!("pending/{}/decision", client::segment(family));
+    client.write(&path, &json!({ "decision": decision })).await
+}
+
+/// The whole record: pages are followed until one is empty.
+async fn ledger(client: &Client, handle: Option<&str>, mut after: i64) -> anyhow::Result<Value> {
+    let mut rows = Vec::new();
+    loop {
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        query.append_pair("after", &after.to_string());
+        if let Some(handle) = handle {
+            query.append_pair("handle", handle);
+        }
+        let page = client.read("ledger", Some(&query.finish())).await?;
+        let page = page.as_array().cloned().context("the authority's record is not a list")?;
+        match page.last().and_then(|row| row["seq"].as_i64()) {
+            Some(last) if last > after => after = last,
+            _ => return Ok(Value::Array(rows)),
+        }
+        rows.extend(page);
+    }
+}

@@ -1,0 +1,104 @@
+//! Signed requests to the owner API (OWN-03): the core profile, empty `authorization`, a digest on every body.
+
+use anyhow::{Context as _, bail};
+use bytes::Bytes;
+use sayso_fetch::{Client as Http, Fetch as _, Limits, Reach};
+use sayso_protocol::payload::metadata::{AUTHORITY_PATHS, AuthorityMetadata};
+use sayso_protocol::sig::{self, Body, Facts, SignOptions};
+use sayso_protocol::{SigningKey, b64};
+use serde_json::Value;
+use std::path::Path;
+
+const LIMITS: Limits = Limits { bytes: 16 * 1024 * 1024, seconds: 30 };
+
+/// The authority said no, with its sentence.
+#[derive(Debug)]
+pub(super) struct Refused(String);
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+impl std::error::Error for Refused {}
+
+/// One owner at one authority.
+pub(super) struct Client {
+    http: Http,
+    key: SigningKey,
+    endpoint: String,
+}
+
+/// One path segment, escaped.
+pub(super) fn segment(text: &str) -> String {
+    let keep = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
+    text.bytes().map(|b| if keep(&b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
+}
+
+impl Client {
+    pub(super) async fn new(authority: &str, key: &Path) -> anyhow::Result<Self> {
+        let pem = std::fs::read_to_string(key).with_context(|| format!("cannot read {}", key.display()))?;
+        let key = SigningKey::from_pem(&pem).with_context(|| format!("{} holds no Ed25519 key", key.display()))?;
+        let http = Http::new(Reach::Configured);
+        let issuer = authority.trim_end_matches('/');
+        let [path, ..] = AUTHORITY_PATHS;
+        let request = http::Request::get(format!("{issuer}{path}")).body(Bytes::new())?;
+        let answer = http.send(request, LIMITS).await.with_context(|| format!("cannot reach {issuer}"))?;
+        let metadata: AuthorityMetadata =
+            serde_json::from_slice(answer.body()).context("that is not an authority: its metadata does not read")?;
+        if metadata.issuer != issuer {
+            bail!("the authority at {issuer} says it is another one");
+        }
+        Ok(Self { http, key, endpoint: metadata.owner_endpoint })
+    }
+
+    pub(super) async fn read(&self, path: &str, query: Option<&str>) -> anyhow::Result<Value> {
+        self.send(http::Method::GET, path, query, Bytes::new()).await
+    }
+
+    pub(super) async fn write(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
+        self.send(http::Method::POST, path, None, serde_json::to_vec(body)?.into()).await
+    }
+
+    async fn send(
+        &self,
+        method: http::Method,
+        path: &str,
+        query: Option<&str>,
+        body: Bytes,
+    ) -> anyhow::Result<Value> {
+        let mut address = format!("{}/{path}", self.endpoint.trim_end_matches('/'));
+        if let Some(query) = query {
+            address = format!("{address}?{query}");
+        }
+        let url = url::Url::parse(&address)?;
+        let mut request = http::Request::builder().method(&method).uri(&address).body(body)?;
+        if !request.body().is_empty() {
+            request.headers_mut().insert("content-type", http::HeaderValue::from_static("application/json"));
+        }
+        let nonce = b64::encode(crate::clock::draw::<16>()?);
+        let facts = Facts {
+            method: method.as_str(),
+            scheme: url.scheme(),
+            authority: &sig::authority_of(&url).context("the authority's URL has no host")?,
+            path: url.path(),
+            query: url.query(),
+            headers: request.headers(),
+            body: Body::Whole(request.body()),
+        };
+        let options = SignOptions { nonce: Some(&nonce), ..SignOptions::default() };
+        let signed = sig::sign(&facts, &self.key, crate::clock::now(), &options)?;
+        signed.insert_into(request.headers_mut());
+        let answer = self.http.send(request, LIMITS).await.context("the authority cannot be reached")?;
+        read(&answer)
+    }
+}
+
+fn read(answer: &http::Response<Bytes>) -> anyhow::Result<Value> {
+    let value: Value = serde_json::from_slice(answer.body()).unwrap_or_default();
+    if answer.status().is_success() {
+        return Ok(value);
+    }
+    let sentence = value["detail"].as_str().or(value["error_description"].as_str()).unwrap_or("it gave no reason");
+    Err(Refused(format!("refused ({}): {sentence}", answer.status().as_u16())).into())
+}

@@ -1,0 +1,207 @@
+//! Settings from flags, environment, file and defaults, in that order, each knowing where it came from.
+//!
+//! One table names every key; an unknown one is refused with the nearest known name, in a file and in the
+//! environment alike (`SAYSO_AUTHORITY__LISTEN` for `[authority] listen`).
+
+use anyhow::{Context as _, bail};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+/// A key with its default and what it means.
+pub(crate) struct Key {
+    /// Dotted name, as in the file's tables.
+    pub name: &'static str,
+    /// The value when nothing sets it; empty means unset.
+    pub default: &'static str,
+    /// What it means, with its unit.
+    pub help: &'static str,
+}
+
+/// Every key `up` reads.
+pub(crate) const KEYS: &[Key] = &[
+    Key { name: "data", default: ".sayso", help: "folder for the store, keys and the demo vault" },
+    Key { name: "edition", default: "2026-09-11", help: "identifiers emitted: 2026-09-11 or 2026-09-15" },
+    Key { name: "owner.name", default: "alice", help: "whose resources these are" },
+    Key { name: "authority.listen", default: "127.0.0.1:8440", help: "address of the authority; port 0 picks one" },
+    Key { name: "authority.public_url", default: "", help: "its issuer URL; the listen address when unset" },
+    Key { name: "authority.interval", default: "1", help: "seconds between an agent's polls" },
+    Key { name: "gateway.listen", default: "127.0.0.1:8441", help: "address of the gateway; port 0 picks one" },
+    Key { name: "gateway.public_url", default: "", help: "its URL; the listen address when unset" },
+    Key { name: "gateway.body_limit", default: "4194304", help: "largest request body, in bytes" },
+    Key { name: "gateway.allowed_origins", default: "", help: "browser origins served, comma-separated" },
+];
+
+/// Where a value came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// Nothing set it.
+    Default,
+    /// The configuration file.
+    File,
+    /// The environment.
+    Environment,
+    /// A flag.
+    Flag,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Source::Default => "default",
+            Source::File => "file",
+            Source::Environment => "environment",
+            Source::Flag => "flag",
+        })
+    }
+}
+
+/// The effective settings.
+pub(crate) struct Settings(BTreeMap<&'static str, (String, Source)>);
+
+impl Settings {
+    /// Defaults, overlaid by `file`, by `environment`, by `flags`.
+    ///
+    /// # Errors
+    /// When the file cannot be read or a key is not known.
+    pub(crate) fn load(
+        file: Option<&Path>,
+        environment: impl IntoIterator<Item = (String, String)>,
+        flags: &[(&'static str, Option<String>)],
+    ) -> anyhow::Result<Self> {
+        let start = KEYS.iter().map(|key| (key.name, (key.default.to_owned(), Source::Default)));
+        let mut settings = Settings(start.collect());
+        if let Some(path) = file {
+            let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+            let table: toml::Table =
+                text.parse().with_context(|| format!("{} is not a TOML file", path.display()))?;
+            settings.overlay_table("", &table).with_context(|| format!("in {}", path.display()))?;
+        }
+        for (name, value) in environment {
+            if let Some(key) = name.strip_prefix("SAYSO_").and_then(setting_of_variable) {
+                settings.put(&key, value, Source::Environment).with_context(|| format!("variable {name}"))?;
+            }
+        }
+        for (name, value) in flags {
+            if let Some(value) = value {
+                settings.put(name, value.clone(), Source::Flag)?;
+            }
+        }
+        Ok(settings)
+    }
+
+    fn overlay_table(&mut self, prefix: &str, table: &toml::Table) -> anyhow::Result<()> {
+        for (name, value) in table {
+            let name = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+            match value {
+                toml::Value::Table(inner) => self.overlay_table(&name, inner)?,
+                toml::Value::String(text) => self.put(&name, text.clone(), Source::File)?,
+                toml::Value::Integer(number) => self.put(&name, number.to_string(), Source::File)?,
+                toml::Value::Array(items) => {
+                    let items: Option<Vec<&str>> = items.iter().map(toml::Value::as_str).collect();
+                    let items = items.with_context(|| format!("`{name}` must be a list of strings"))?;
+                    self.put(&name, items.join(","), Source::File)?;
+                }
+                _ => bail!("`{name}` must be a string, a whole number or a list of strings"),
+            }
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, name: &str, value: String, source: Source) -> anyhow::Result<()> {
+        match KEYS.iter().find(|key| key.name == name) {
+            Some(key) => {
+                self.0.insert(key.name, (value, source));
+                Ok(())
+            }
+            None => bail!("unknown setting `{name}`; did you mean `{}`?", nearest(name)),
+        }
+    }
+
+    /// The value of a key; `None` when unset.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(|(value, _)| value.as_str()).filter(|value| !value.is_empty())
+    }
+
+    /// The value of a key as another type.
+    ///
+    /// # Errors
+    /// When it is unset or does not parse.
+    pub(crate) fn parse<T: std::str::FromStr>(&self, name: &str) -> anyhow::Result<T> {
+        let value = self.text(name).with_context(|| format!("`{name}` is not set"))?;
+        value.parse().ok().with_context(|| format!("`{name}` cannot be `{value}`; see `sayso config print`"))
+    }
+
+    /// Every key with its value and source, one a line.
+    pub(crate) fn print(&self) -> String {
+        let line = |key: &Key| {
+            let (value, source) = self.0.get(key.name)?;
+            Some(format!("{} = {value:?}  # {source}: {}", key.name, key.help))
+        };
+        KEYS.iter().filter_map(line).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// The dotted name a variable sets, or `None` for variables that are no settings.
+fn setting_of_variable(rest: &str) -> Option<String> {
+    let name = rest.to_ascii_lowercase().replace("__", ".");
+    let table = |key: &Key| key.name.split('.').next().is_some_and(|table| name.starts_with(&format!("{table}.")));
+    let known = KEYS.iter().any(|key| key.name == name || (key.name.contains('.') && table(key)));
+    known.then_some(name)
+}
+
+fn nearest(name: &str) -> &'static str {
+    KEYS.iter().min_by_key(|key| distance(key.name, name)).map_or("", |key| key.name)
+}
+
+/// Levenshtein distance, for names of a few dozen characters.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
+    for (at, left) in a.chars().enumerate() {
+        let mut diagonal = at;
+        let mut previous = at + 1;
+        for (cell, right) in row.iter_mut().skip(1).zip(b.chars()) {
+            let next = (diagonal + usize::from(left != right)).min(previous + 1).min(*cell + 1);
+            diagonal = *cell;
+            *cell = next;
+            previous = next;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = at + 1;
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(file: &str, env: &[(&str, &str)], flags: &[(&'static str, Option<String>)]) -> anyhow::Result<Settings> {
+        let dir = tempfile::tempdir()?;
+        let path = dir.path().join("sayso.toml");
+        std::fs::write(&path, file)?;
+        let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Settings::load(Some(&path), env.collect::<Vec<_>>(), flags)
+    }
+
+    #[test]
+    fn the_nearer_source_wins() {
+        let file = "data = 'f'\n[authority]\nlisten = 'f:1'\ninterval = 3\n[gateway]\nlisten = 'f:2'\n";
+        let env = [("SAYSO_GATEWAY__LISTEN", "e:2"), ("SAYSO_BIN", "x"), ("HOME", "/")];
+        let settings = load(file, &env, &[("authority.listen", Some("g:1".into()))]).unwrap();
+        assert_eq!(settings.text("data"), Some("f"));
+        assert_eq!(settings.text("authority.listen"), Some("g:1"));
+        assert_eq!(settings.text("gateway.listen"), Some("e:2"));
+        assert_eq!(settings.parse::<i64>("authority.interval").unwrap(), 3);
+        assert!(settings.print().contains("gateway.listen = \"e:2\"  # environment"));
+    }
+
+    #[test]
+    fn an_unknown_key_names_its_neighbour() {
+        let fault = load("[authority]\nlisen = 'x'\n", &[], &[]).err().unwrap();
+        assert!(format!("{fault:#}").contains("did you mean `authority.listen`"), "{fault:#}");
+        let fault = load("", &[("SAYSO_GATEWAY__LISTN", "x")], &[]).err().unwrap();
+        assert!(format!("{fault:#}").contains("did you mean `gateway.listen`"), "{fault:#}");
+    }
+}

@@ -1,0 +1,102 @@
+//! Words of strangers on a terminal: shown as text, never obeyed (D-28).
+//!
+//! Control, bidirectional and zero-width characters are written as escapes; nothing is cut silently.
+
+/// The text with every character that could move a cursor, hide or reorder text written as an escape.
+pub(crate) fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_unsafe(c) {
+            out.extend(c.escape_unicode());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+fn is_unsafe(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// A table with a heading, columns as wide as their widest cell. Cells are made plain here.
+pub(crate) fn table(heading: &[&str], rows: &[Vec<String>]) -> String {
+    let cells: Vec<Vec<String>> = std::iter::once(heading.iter().map(|cell| (*cell).to_owned()).collect())
+        .chain(rows.iter().map(|row| row.iter().map(|cell| plain(cell)).collect()))
+        .collect();
+    let width = |column: usize| {
+        cells.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let line = |row: &Vec<String>| {
+        let last = row.len().saturating_sub(1);
+        let padded = row.iter().enumerate().map(|(at, cell)| {
+            let pad = if at == last { 0 } else { width(at).saturating_sub(cell.chars().count()) };
+            format!("{cell}{}", " ".repeat(pad))
+        });
+        padded.collect::<Vec<_>>().join("  ")
+    };
+    cells.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// A moment as UTC, to the second.
+pub(crate) fn moment(seconds: i64) -> String {
+    let days = seconds.div_euclid(86_400);
+    let rest = seconds.rem_euclid(86_400);
+    let (year, month, day) = civil(days);
+    format!("{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}Z", rest / 3600, rest % 3600 / 60, rest % 60)
+}
+
+/// The civil date of a day counted from 1970-01-01, in the proleptic Gregorian calendar.
+fn civil(days: i64) -> (i64, i64, i64) {
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_index = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month_index + 2) / 5 + 1;
+    let month = if month_index < 10 { month_index + 3 } else { month_index - 9 };
+    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+}
+
+/// A duration in the largest unit that says it exactly.
+pub(crate) fn duration(seconds: i64) -> String {
+    match seconds {
+        s if s > 0 && s % 86_400 == 0 => format!("{} d", s / 86_400),
+        s if s > 0 && s % 3600 == 0 => format!("{} h", s / 3600),
+        s if s > 0 && s % 60 == 0 => format!("{} min", s / 60),
+        s => format!("{s} s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_moves_the_cursor_or_hides() {
+        assert_eq!(plain("a\u{1b}[2Jb"), "a\\u{1b}[2Jb");
+        assert_eq!(plain("pay\u{202e}001"), "pay\\u{202e}001");
+        assert_eq!(plain("line\nbreak"), "line\\u{a}break");
+        assert_eq!(plain("Ünïcödé 日本"), "Ünïcödé 日本");
+    }
+
+    #[test]
+    fn moments_and_durations_read_well() {
+        assert_eq!(moment(0), "1970-01-01 00:00:00Z");
+        assert_eq!(moment(1_796_039_055), "2026-11-30 11:44:15Z");
+        assert_eq!(moment(951_827_696), "2000-02-29 12:34:56Z");
+        assert_eq!(duration(172_800), "2 d");
+        assert_eq!(duration(900), "15 min");
+        assert_eq!(duration(61), "61 s");
+    }
+
+    #[test]
+    fn columns_line_up() {
+        let text = table(&["A", "B"], &[vec!["long".into(), "x".into()], vec!["s".into(), "y\n".into()]]);
+        assert_eq!(text, "A     B\nlong  x\ns     y\\u{a}");
+    }
+}

@@ -1,0 +1,177 @@
+//! `sayso up`: an owner in front of an MCP server, in one process, in one command.
+//!
+//! Authority, gateway and demo vault are wired here and nowhere else. The ready line is printed when an agent's
+//! first call would be answered; with `--json` it is all that stdout carries.
+
+mod parts;
+mod policy;
+
+use crate::home::Home;
+use crate::settings::Settings;
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use parts::Parts;
+use serde::Serialize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Flags of `up`. Everything else is in the configuration file and the environment.
+#[derive(Debug, Args)]
+#[command(after_help = "Every setting can also be given in the file (`[authority] listen = …`) or the environment\n\
+    (SAYSO_AUTHORITY__LISTEN=…). `sayso config print` shows what is in force and where it came from.")]
+pub struct Command {
+    #[command(flatten)]
+    flags: Flags,
+    /// Print the ready line as JSON, and nothing else, on stdout.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct Flags {
+    /// Folder for the store, keys and the demo vault [default: .sayso].
+    #[arg(long, value_name = "DIR")]
+    data: Option<String>,
+    /// Whose resources these are [default: alice].
+    #[arg(long, value_name = "NAME")]
+    owner: Option<String>,
+    /// Listen address of the authority; port 0 picks one [default: 127.0.0.1:8440].
+    #[arg(long, value_name = "ADDR")]
+    authority: Option<String>,
+    /// Listen address of the gateway; port 0 picks one [default: 127.0.0.1:8441].
+    #[arg(long, value_name = "ADDR")]
+    gateway: Option<String>,
+    /// Configuration file, TOML.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+/// `sayso config`: the settings `up` would run with.
+#[derive(Debug, Args)]
+pub struct ConfigCommand {
+    #[command(subcommand)]
+    act: ConfigAct,
+    #[command(flatten)]
+    flags: Flags,
+}
+
+#[derive(Debug, Subcommand)]
+enum ConfigAct {
+    /// Say whether the settings are usable.
+    Check,
+    /// Print every setting with its value and where it came from.
+    Print,
+}
+
+/// What is told when agents can call.
+#[derive(Debug, Serialize)]
+struct Ready {
+    ready: bool,
+    authority: String,
+    gateway: String,
+    resource: String,
+    owner: String,
+    owner_key: PathBuf,
+    version: &'static str,
+}
+
+impl Flags {
+    fn settings(&self) -> anyhow::Result<Settings> {
+        let environment = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let flags = [
+            ("data", self.data.clone()),
+            ("owner.name", self.owner.clone()),
+            ("authority.listen", self.authority.clone()),
+            ("gateway.listen", self.gateway.clone()),
+        ];
+        Settings::load(self.config.as_deref(), environment, &flags)
+    }
+}
+
+/// Prints or checks the settings.
+///
+/// # Errors
+/// When they cannot be read.
+pub fn config(command: &ConfigCommand) -> anyhow::Result<ExitCode> {
+    let settings = command.flags.settings()?;
+    match command.act {
+        ConfigAct::Print => println!("{}", settings.print()),
+        ConfigAct::Check => {
+            parts::Wanted::read(&settings)?;
+            println!("the settings are usable");
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs until interrupted.
+///
+/// # Errors
+/// When something cannot be set up; the sentence says what to do.
+pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
+    let settings = command.flags.settings()?;
+    let wanted = parts::Wanted::read(&settings)?;
+    let home = Home::open(&wanted.data)?;
+    let parts = Parts::assemble(&wanted, &home).await?;
+    let ready = Ready {
+        ready: true,
+        authority: parts.authority.issuer().to_owned(),
+        gateway: parts.gateway_url.clone(),
+        resource: format!("{}/mcp", parts.gateway_url),
+        owner: wanted.owner.to_string(),
+        owner_key: parts.owner_key.clone(),
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    let (stop, stopped) = watch::channel(false);
+    let (authority, client_id) = (Arc::clone(&parts.authority), parts.client_id.clone());
+    let mut serving = parts.serve(&stopped);
+    tokio::select! {
+        outcome = serving.join_next() => outcome.context("nothing is being served")???,
+        settled = policy::settle(&authority, &wanted, &client_id, &home) => settled?,
+    }
+    announce(&home, &ready, command.json)?;
+    tokio::select! {
+        outcome = serving.join_next() => outcome.context("nothing is being served")???,
+        () = interrupted() => {}
+    }
+    // Nobody listening for it any more is as good as heard.
+    let _ = stop.send(true);
+    while let Some(outcome) = serving.join_next().await {
+        outcome??;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn announce(home: &Home, ready: &Ready, json: bool) -> anyhow::Result<()> {
+    let line = serde_json::to_string(ready)?;
+    home.replace("ready.json", line.as_bytes())?;
+    if json {
+        println!("{line}");
+    } else {
+        println!("sayso is ready: {} decides at {}", ready.owner, ready.authority);
+        println!("agents call      {}", ready.resource);
+        println!("she answers with sayso owner pending|show|approve|deny (key {})", ready.owner_key.display());
+        eprintln!(
+            "any key enrolled for her may decide everything here; keep {} to yourself",
+            ready.owner_key.display()
+        );
+    }
+    Ok(())
+}
+
+/// Completes at SIGINT or SIGTERM.
+async fn interrupted() {
+    let terminated = async {
+        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            Ok(mut signal) => drop(signal.recv().await),
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        () = terminated => {}
+    }
+}

@@ -1,0 +1,45 @@
+//! One body for each reader of bytes a peer sends: it reads its input and asserts what must hold of any input.
+//! The fuzzer feeds these bodies what it invents, `crates/testkit/tests/corpus.rs` what is committed under `corpus`.
+//! Nothing here does I/O, and no body asserts more than one input can show.
+
+#![expect(clippy::expect_used, reason = "a body that finds a fault says so by panicking")]
+
+pub mod agreement;
+pub mod challenge;
+mod framed;
+pub mod ids;
+pub mod introspection;
+pub mod json;
+pub mod jsonrpc;
+pub mod jws;
+pub mod keys;
+pub mod message;
+pub mod metadata;
+pub mod mirrors;
+mod same;
+pub mod sig_fields;
+pub mod ticket;
+pub mod token_answer;
+pub mod token_form;
+
+/// A target: its name, that of its corpus folder, and its body.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// Every target.
+pub const TARGETS: [Target; 15] = [
+    ("agreement", agreement::check),
+    ("challenge", challenge::check),
+    ("ids", ids::check),
+    ("introspection", introspection::check),
+    ("json", json::check),
+    ("jsonrpc", jsonrpc::check),
+    ("jws", jws::check),
+    ("keys", keys::check),
+    ("message", message::check),
+    ("metadata", metadata::check),
+    ("mirrors", mirrors::check),
+    ("sig_fields", sig_fields::check),
+    ("ticket", ticket::check),
+    ("token_answer", token_answer::check),
+    ("token_form", token_form::check),
+];

@@ -146,6 +146,9 @@ pub enum BadDemand {
 /// What keeps an MCP server from being called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadServer {
+    /// There is nothing at the address.
+    #[error("nothing speaks MCP at this address; write it exactly as the resource names itself")]
+    Absent,
     /// It speaks no revision known here.
     #[error("the server speaks no MCP revision known here")]
     Version,

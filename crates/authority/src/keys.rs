@@ -175,7 +175,9 @@ mod tests {
             let file = data.path().join("keys").join(name);
             let before = fs::read(&file).unwrap();
             fs::write(&file, b"").unwrap();
-            assert!(matches!(Keys::open_or_create(data.path()), Err(KeyFault::Malformed(path)) if path == file));
+            assert!(
+                matches!(Keys::open_or_create(data.path()), Err(KeyFault::Malformed(path)) if path == file)
+            );
             assert_eq!(fs::read(&file).unwrap(), b"");
             fs::write(&file, before).unwrap();
         }

@@ -41,7 +41,9 @@ impl Authority {
     ) -> Result<TokenReply, Unavailable> {
         let (advanced, told) = if ticket::is_sealed(&request.ticket) {
             let opened = self.sealer.open(&request.ticket).ok();
-            let Some(attempt) = opened.filter(|attempt| attempt.expires > self.now()) else { return Ok(lost()) };
+            let Some(attempt) = opened.filter(|attempt| attempt.expires > self.now()) else {
+                return Ok(lost());
+            };
             let ready = self.prepare(request)?;
             let handle = ready.handle.as_ref();
             (self.store.open(&attempt, ready.next, handle, ready.step, ready.now).await?, ready.told)
@@ -82,13 +84,21 @@ impl Authority {
 
     /// Checks the signature of a poll, where there is one or one is demanded, before anything is spent.
     async fn poller(&self, key: &Jwk, received: &Received) -> Result<Result<(), &'static str>, Unavailable> {
-        let signed = received.headers.contains_key("signature") || received.headers.contains_key("signature-input");
+        let signed =
+            received.headers.contains_key("signature") || received.headers.contains_key("signature-input");
         if !signed {
             let demanded = self.require_signed_polls;
-            return Ok(if demanded { Err("sign polls with the key that signed the agreement") } else { Ok(()) });
+            return Ok(if demanded {
+                Err("sign polls with the key that signed the agreement")
+            } else {
+                Ok(())
+            });
         }
-        let wrong = "the signature must be fresh, by the key that signed the agreement, and cover the whole request";
-        let (Ok(key), Ok(signatures)) = (key.key(), sig::read(&received.headers)) else { return Ok(Err(wrong)) };
+        let wrong =
+            "the signature must be fresh, by the key that signed the agreement, and cover the whole request";
+        let (Ok(key), Ok(signatures)) = (key.key(), sig::read(&received.headers)) else {
+            return Ok(Err(wrong));
+        };
         let facts = received.facts(&self.public);
         match signatures.verify(&facts, &key, &Profile::default(), self.now()) {
             Err(_) => Ok(Err(wrong)),

@@ -151,7 +151,11 @@ impl Authority {
     }
 
     /// The registration, asking the resource server once before saying there is none (FED-17).
-    async fn registered(&self, caller: &Caller, resource: &ResourceId) -> Result<Registered, ProtectionFault> {
+    async fn registered(
+        &self,
+        caller: &Caller,
+        resource: &ResourceId,
+    ) -> Result<Registered, ProtectionFault> {
         let (owner, client_id) = (&caller.owner, &caller.client_id);
         if let Some(known) = self.store.registered(owner, client_id, resource).await? {
             return Ok(known);
@@ -191,8 +195,7 @@ impl Authority {
             let error = Some(self.miss(caller, token).as_str().to_owned());
             return Ok(ConsumeReply { consumed: false, error });
         }
-        let reply =
-            self.store.consume(&caller.owner, &caller.client_id, digest, attempt, self.now()).await?;
+        let reply = self.store.consume(&caller.owner, &caller.client_id, digest, attempt, self.now()).await?;
         if let (true, Found::Live(grant)) = (reply.consumed, found) {
             tracing::info!(family = %grant.family, "rpt.consumed");
         }

@@ -106,7 +106,10 @@ impl Authority {
         if self.first_use(proof).await? {
             Ok(())
         } else {
-            Err(denied(TokenError::InvalidClient, "this signature was already used; sign every request afresh"))
+            Err(denied(
+                TokenError::InvalidClient,
+                "this signature was already used; sign every request afresh",
+            ))
         }
     }
 

@@ -54,9 +54,9 @@ impl Authority {
     /// When it is not trusted, cannot be asked, or is not to be believed. Nothing has changed then.
     pub async fn pull(&self, owner: &OwnerName, client_id: &ClientId) -> Result<usize, PullFault> {
         let hers = self.store.resource_servers(owner).await?;
-        let known = hers.into_iter().find(|server| {
-            server.client_id == *client_id && server.status == Standing::Active
-        });
+        let known = hers
+            .into_iter()
+            .find(|server| server.client_id == *client_id && server.status == Standing::Active);
         let server = known.ok_or(PullFault::NotTrusted)?;
         let asked = Instant::now();
         let source = self.pulls.source((owner.clone(), client_id.clone()));

@@ -7,7 +7,9 @@ use crate::Authority;
 use sayso_fetch::{FetchError, Limits, get};
 use sayso_owner::store::Unavailable;
 use sayso_protocol::envelope::rfc9728::{self, BadDocument};
-use sayso_protocol::payload::metadata::{KeySet, OwnedResource, OwnerListing, ResourceMetadata, metadata_url};
+use sayso_protocol::payload::metadata::{
+    KeySet, OwnedResource, OwnerListing, ResourceMetadata, metadata_url,
+};
 use sayso_protocol::{Timestamp, VerifyingKey, b64, json, sig};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -159,9 +161,8 @@ impl Authority {
         let options = sig::SignOptions { nonce: Some(&nonce), ..sig::SignOptions::default() };
         let signed =
             sig::sign(&facts, &self.requests, self.now(), &options).map_err(|_| PullFault::Elsewhere)?;
-        let mut request = http::Request::get(endpoint)
-            .body(bytes::Bytes::new())
-            .map_err(|_| PullFault::Elsewhere)?;
+        let mut request =
+            http::Request::get(endpoint).body(bytes::Bytes::new()).map_err(|_| PullFault::Elsewhere)?;
         signed.insert_into(&mut headers);
         *request.headers_mut() = headers;
         Ok(request)

@@ -1,5 +1,7 @@
 //! The store suite against SQLite: every case on a file of its own.
 
+#![expect(clippy::unwrap_used, reason = "a test whose file cannot be opened or read has failed")]
+
 use sayso_authority::store::SqliteStore;
 use sayso_owner::store::Store;
 use sayso_owner::store::suite::Place;

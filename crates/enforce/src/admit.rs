@@ -77,8 +77,9 @@ pub(crate) fn check_head(resource: &Resource, head: &Head) -> Result<(), Refusal
 
 pub(crate) fn admit<'r>(resource: &'r Resource, incoming: &Incoming) -> Result<Admitted<'r>, TurnedAway> {
     check_head(resource, &incoming.head)?;
-    let body = whole(incoming)?;
-    let message = message::parse(body, Limits::default())?;
+    let limit = resource.settings().body_limit;
+    let body = whole(incoming, limit)?;
+    let message = message::parse(body, Limits { bytes: limit, ..Limits::default() })?;
     let revision = reconcile(&incoming.head.headers, &message)?;
     let method = message.method().unwrap_or_default();
     if resource.opens(method) {
@@ -176,9 +177,12 @@ fn is_json(value: &str) -> bool {
         })
 }
 
-/// The body, if all of it is here (MCP-29).
-fn whole(incoming: &Incoming) -> Result<&Bytes, Refusal> {
+/// The body, if all of it is here (MCP-29) and it is within the limit.
+fn whole(incoming: &Incoming, limit: usize) -> Result<&Bytes, Refusal> {
     let Body::Whole(body) = &incoming.body else { return Err(truncated()) };
+    if body.len() > limit {
+        return Err(truncated());
+    }
     let declared =
         incoming.head.headers.get("content-length").map(|value| value.to_str().map(str::parse::<usize>));
     match declared {

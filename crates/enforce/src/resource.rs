@@ -67,6 +67,8 @@ pub struct ResourceSettings {
     pub accept_uncovered_body: bool,
     /// Whether a query is served; then signatures cover it (D-10).
     pub serve_query: bool,
+    /// Most bytes of a request body, whatever its host read.
+    pub body_limit: usize,
     /// Where the resource server publishes its keys.
     pub jwks_uri: String,
     /// Where her authority reads her instances.

@@ -164,6 +164,7 @@ pub(crate) fn settings() -> ResourceSettings {
         hosts: vec!["gw.example.test".into()],
         accept_uncovered_body: false,
         serve_query: false,
+        body_limit: 1 << 20,
         jwks_uri: "https://gw.example.test/jwks".into(),
         owner_resources_endpoint: "https://gw.example.test/owner-resources".into(),
     }

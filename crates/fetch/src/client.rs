@@ -3,7 +3,7 @@
 //! signed elsewhere as it was written. TLS roots are the system's, read when https is first used.
 
 use crate::guard::{Reach, admit, is_secure, resolve};
-use crate::{Fetch, FetchError, Limits};
+use crate::{Fetch, FetchError, Limits, OwnConnection};
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use http::{Request, Response};
@@ -22,6 +22,13 @@ const IDLE: Duration = Duration::from_secs(15);
 /// An HTTP client that reaches what its [`Reach`] allows.
 pub struct Client {
     reach: Reach,
+    pooled: Pair,
+    unpooled: Pair,
+}
+
+/// One client a scheme, each built when it is first needed.
+#[derive(Default)]
+struct Pair {
     plain: OnceLock<reqwest::Client>,
     secure: OnceLock<reqwest::Client>,
 }
@@ -30,15 +37,16 @@ impl Client {
     /// A client for URLs of this provenance.
     #[must_use]
     pub fn new(reach: Reach) -> Client {
-        Client { reach, plain: OnceLock::new(), secure: OnceLock::new() }
+        Client { reach, pooled: Pair::default(), unpooled: Pair::default() }
     }
 
-    fn inner(&self, secure: bool) -> Result<&reqwest::Client, FetchError> {
-        let cell = if secure { &self.secure } else { &self.plain };
+    fn inner(&self, secure: bool, own: bool) -> Result<&reqwest::Client, FetchError> {
+        let pair = if own { &self.unpooled } else { &self.pooled };
+        let cell = if secure { &pair.secure } else { &pair.plain };
         if let Some(client) = cell.get() {
             return Ok(client);
         }
-        let built = build(self.reach, secure)?;
+        let built = build(self.reach, secure, own)?;
         Ok(cell.get_or_init(|| built))
     }
 
@@ -55,7 +63,8 @@ impl Client {
         if !body.is_empty() {
             *outbound.body_mut() = Some(body.into());
         }
-        let mut answer = self.inner(secure)?.execute(outbound).await.map_err(fault)?;
+        let own = parts.extensions.get::<OwnConnection>().is_some();
+        let mut answer = self.inner(secure, own)?.execute(outbound).await.map_err(fault)?;
         let mut response = Response::builder().status(answer.status());
         if let Some(headers) = response.headers_mut() {
             *headers = std::mem::take(answer.headers_mut());
@@ -111,7 +120,7 @@ impl Fetch for Client {
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the door that the other crates have to use")]
-fn build(reach: Reach, secure: bool) -> Result<reqwest::Client, FetchError> {
+fn build(reach: Reach, secure: bool, own: bool) -> Result<reqwest::Client, FetchError> {
     let mut builder = reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
@@ -120,6 +129,7 @@ fn build(reach: Reach, secure: bool) -> Result<reqwest::Client, FetchError> {
         .connect_timeout(CONNECT)
         .pool_idle_timeout(IDLE)
         .dns_resolver(Arc::new(Names { reach, secure }))
+        .pool_max_idle_per_host(if own { 0 } else { usize::MAX })
         .https_only(secure);
     // Without https there is nothing to verify, and reading the system's roots takes a while.
     let roots = if secure { system_roots() } else { rustls::RootCertStore::empty() };

@@ -26,6 +26,11 @@ impl Limits {
     pub const DOCUMENT: Limits = Limits { bytes: 64 * 1024, seconds: 5 };
 }
 
+/// An extension of a request that must not meet a connection the server is just closing: it gets one of its own.
+/// For what is sent once and cannot be sent again.
+#[derive(Debug, Clone, Copy)]
+pub struct OwnConnection;
+
 /// Why there is no response. The first two say that nothing was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {

@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use http::Request;
-use sayso_fetch::{Client, Fetch, FetchError, Limits, Reach, get};
+use sayso_fetch::{Client, Fetch, FetchError, Limits, OwnConnection, Reach, get};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -121,6 +121,43 @@ async fn a_broken_connection_is_not_tried_again() {
     assert_eq!(fault, FetchError::Interrupted);
     assert!(!fault.nothing_sent());
     assert_eq!(count.load(Ordering::SeqCst), 1);
+}
+
+/// A server that answers every request of a connection and counts connections.
+async fn patient_server() -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (url, count) = (format!("http://{}/", listener.local_addr().unwrap()), Arc::new(AtomicUsize::new(0)));
+    let seen = count.clone();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            seen.fetch_add(1, Ordering::SeqCst);
+            tokio::spawn(async move {
+                let mut buffer = [0; 4096];
+                while stream.read(&mut buffer).await.is_ok_and(|read| read > 0) {
+                    let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+                }
+            });
+        }
+    });
+    (url, count)
+}
+
+#[tokio::test]
+async fn what_can_be_sent_once_gets_a_connection_of_its_own() {
+    let (url, count) = patient_server().await;
+    let client = Client::new(Reach::Configured);
+    for _ in 0..3 {
+        client.send(ask(&url), SMALL).await.unwrap();
+        // The connection goes back to the pool in the background.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(count.load(Ordering::SeqCst), 1, "connections are reused");
+    for _ in 0..2 {
+        let mut once = ask(&url);
+        once.extensions_mut().insert(OwnConnection);
+        client.send(once, SMALL).await.unwrap();
+    }
+    assert_eq!(count.load(Ordering::SeqCst), 3);
 }
 
 #[tokio::test]

@@ -48,7 +48,7 @@ pub(crate) fn refusal(refusal: &Refusal) -> Response<Body> {
     let mut response = json(status(refusal.code.status()), &refusal.body());
     let (name, value): (HeaderName, &str) = match refusal.code {
         Code::InvalidToken => (WWW_AUTHENTICATE, r#"PoP error="invalid_token""#),
-        Code::TemporarilyUnavailable => (RETRY_AFTER, "1"),
+        Code::TemporarilyUnavailable if !refusal.spent => (RETRY_AFTER, "1"),
         _ => return response,
     };
     if let Ok(value) = HeaderValue::from_str(value) {

@@ -128,7 +128,7 @@ impl Gateway {
             let upstream = HttpUpstream::new(&entry.upstream)
                 .map_err(|reason| BadGateway::Upstream { path: path.clone(), reason })?;
             let authority = Arc::clone(&entry.authority);
-            let resource = Resource::new(public.settings(entry))
+            let resource = Resource::new(public.settings(entry, config.body_limit))
                 .map_err(|reason| BadGateway::Resource { path: path.clone(), reason })?;
             if sites.iter().any(|site| site.engine.resource().path() == resource.path()) || is_reserved(&path)
             {
@@ -180,7 +180,7 @@ impl Public {
         Ok(Self { origin, client_id, hosts, endpoint })
     }
 
-    fn settings(&self, config: ResourceConfig) -> ResourceSettings {
+    fn settings(&self, config: ResourceConfig, body_limit: usize) -> ResourceSettings {
         ResourceSettings {
             url: format!("{}{}", self.origin, config.path),
             realm: config.realm,
@@ -194,6 +194,7 @@ impl Public {
             hosts: self.hosts.clone(),
             accept_uncovered_body: config.accept_uncovered_body,
             serve_query: config.serve_query,
+            body_limit,
             jwks_uri: format!("{}{JWKS}", self.origin),
             owner_resources_endpoint: format!("{}{OWNER_RESOURCES}", self.origin),
         }

@@ -139,13 +139,18 @@ pub trait Store: Send + Sync + 'static {
 
     /// Makes the owner known, once; later calls change nothing.
     async fn settle_owner(&self, owner: &Owner) -> Result<(), Unavailable>;
-    /// Enrols a device key for her, once.
+    /// Enrols a device key for her, once: a thumbprint stays with the owner it was first enrolled for.
     async fn enrol(&self, key: &DeviceKey, author: &Author, now: Timestamp) -> Result<(), Unavailable>;
     /// The enrolled key of this thumbprint.
     async fn device(&self, thumbprint: &Thumbprint) -> Result<Option<DeviceKey>, Unavailable>;
     /// Makes a resource server known, pre-approved, recorded as set-up (D-22). A known one with the same pinned
-    /// key under another client id is moved: its registry goes with it; its tickets, grants and PATs end.
-    async fn settle_resource_server(&self, server: &ResourceServer, now: Timestamp) -> Result<(), Unavailable>;
+    /// key under another client id is moved: its registry goes with it; its tickets, grants and PATs end. One known
+    /// under this client id takes over name, address and key; a new key ends its PATs. One she revoked stays revoked.
+    async fn settle_resource_server(
+        &self,
+        server: &ResourceServer,
+        now: Timestamp,
+    ) -> Result<(), Unavailable>;
     /// The authority's owners.
     async fn owners(&self) -> Result<Vec<Owner>, Unavailable>;
 
@@ -155,7 +160,8 @@ pub trait Store: Send + Sync + 'static {
     async fn resource_servers(&self, owner: &OwnerName) -> Result<Vec<ResourceServer>, Unavailable>;
     /// A resource server under any owner that knows it.
     async fn resource_server(&self, client_id: &ClientId) -> Result<Vec<ResourceServer>, Unavailable>;
-    /// Approves or revokes a resource server; revoking ends its PATs. `None` when there is no such transition.
+    /// Approves or revokes a resource server; revoking ends its PATs and the live grants at it. `None` when there is
+    /// no such transition.
     async fn judge_resource_server(
         &self,
         owner: &OwnerName,
@@ -164,7 +170,7 @@ pub trait Store: Send + Sync + 'static {
         author: &Author,
         now: Timestamp,
     ) -> Result<Option<()>, Unavailable>;
-    /// Records a freshly drawn PAT.
+    /// Records a freshly drawn PAT; of a server that is not active it is not kept, and so authenticates nobody.
     async fn grant_pat(
         &self,
         pat: Digest,
@@ -178,7 +184,7 @@ pub trait Store: Send + Sync + 'static {
     // --- registry -----------------------------------------------------------------------------------------
 
     /// Replaces what she has at one resource server by what it publishes (FED-16). An entry that is gone ends its
-    /// live grants.
+    /// live grants, and is under its unit again should it come back.
     async fn pull(
         &self,
         owner: &OwnerName,
@@ -198,7 +204,8 @@ pub trait Store: Send + Sync + 'static {
 
     // --- policy -------------------------------------------------------------------------------------------
 
-    /// Creates a unit, with version 1 of its terms or the next number never used (O-37).
+    /// Creates a unit, with version 1 of its terms or the next number never used (O-37). It governs its resources at
+    /// the servers that publish them now, not at one that publishes the same id later.
     async fn create_unit(
         &self,
         owner: &OwnerName,
@@ -285,7 +292,8 @@ pub trait Store: Send + Sync + 'static {
         attempt: &str,
         now: Timestamp,
     ) -> Result<ConsumeReply, Unavailable>;
-    /// Records an allowed call of a grant of this owner and resource server; false when there is no such grant.
+    /// Records an allowed call of a grant of this owner and resource server, also when the grant has died since; false
+    /// when there is no such grant. A spent grant has its row already and gets another only for a `summary`.
     async fn report(
         &self,
         owner: &OwnerName,
@@ -299,7 +307,7 @@ pub trait Store: Send + Sync + 'static {
     /// Her connections.
     async fn connections(&self, owner: &OwnerName) -> Result<Vec<Connection>, Unavailable>;
     /// Ends a connection, its live grants, unclaimed approvals and waiting requests in one step; `None` when she
-    /// has no such connection.
+    /// has no such connection. One that has ended is left as it is, and the counts are zero.
     async fn revoke(
         &self,
         owner: &OwnerName,
@@ -321,7 +329,12 @@ pub trait Store: Send + Sync + 'static {
     // --- replay -------------------------------------------------------------------------------------------
 
     /// Remembers a signature until `until`; false when it is already remembered (D-9).
-    async fn remember(&self, signature: Digest, until: Timestamp, now: Timestamp) -> Result<bool, Unavailable>;
+    async fn remember(
+        &self,
+        signature: Digest,
+        until: Timestamp,
+        now: Timestamp,
+    ) -> Result<bool, Unavailable>;
     /// Drops what nothing can refer to any more: 24 h after expiry (D-39).
     async fn prune(&self, now: Timestamp) -> Result<(), Unavailable>;
 }

@@ -9,13 +9,13 @@ use std::fmt;
 /// Longest identifier accepted from a peer, in bytes.
 pub const MAX_BYTES: usize = 512;
 
-/// An identifier that is empty, too long, or holds control characters.
+/// An identifier that is empty, too long, or holds control characters; or a scope that holds a space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("identifier is empty, longer than {MAX_BYTES} bytes, or holds control characters")]
 pub struct BadId;
 
 macro_rules! name {
-    ($(#[$doc:meta])* $name:ident) => {
+    ($(#[$doc:meta])* $name:ident $(without $banned:literal)?) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
@@ -25,10 +25,10 @@ macro_rules! name {
             /// Parses the identifier.
             ///
             /// # Errors
-            /// When it is empty, too long, or holds control characters.
+            /// When it is empty, too long, or holds what such a name may not.
             pub fn parse(text: impl Into<String>) -> Result<Self, BadId> {
                 let text = text.into();
-                let fits = !text.is_empty() && text.len() <= MAX_BYTES;
+                let fits = !text.is_empty() && text.len() <= MAX_BYTES $(&& !text.contains($banned))?;
                 if fits && !text.chars().any(char::is_control) { Ok(Self(text)) } else { Err(BadId) }
             }
 
@@ -84,7 +84,7 @@ name! {
 }
 name! {
     /// One scope of a resource. Never holds a space: scopes travel space-separated (CORE-12).
-    Scope
+    Scope without ' '
 }
 name! {
     /// An MCP tool's name, as `params.name` carries it.
@@ -148,7 +148,11 @@ impl Handle {
     pub fn identified(subject: &str, issuer: &str) -> Result<Handle, BadId> {
         let bare = issuer.split_once("://").map_or(issuer, |(_, rest)| rest).trim_end_matches('/');
         let suffix = format!("@{bare}");
-        Handle::parse(if subject.ends_with(&suffix) { subject.to_owned() } else { subject.to_owned() + &suffix })
+        Handle::parse(if subject.ends_with(&suffix) {
+            subject.to_owned()
+        } else {
+            subject.to_owned() + &suffix
+        })
     }
 }
 
@@ -205,5 +209,6 @@ mod tests {
     fn scopes_split_and_join() {
         let scopes = Scope::split("a:read  b:call").unwrap();
         assert_eq!(Scope::join(&scopes), "a:read b:call");
+        assert_eq!(Scope::parse("a:read b:call"), Err(BadId), "one scope would travel as two");
     }
 }

@@ -7,6 +7,7 @@ mod bridge;
 mod reader;
 #[cfg(test)]
 mod tests;
+mod typed;
 
 use std::fmt;
 use std::ops::Range;
@@ -237,11 +238,17 @@ pub enum JsonErrorKind {
 
 /// Parses a document strictly, then into a type of our own.
 pub fn strict<T: DeserializeOwned>(bytes: &[u8], limits: Limits) -> Result<T, JsonError> {
-    Json::parse(bytes, limits)?;
-    serde_json::from_slice(bytes).map_err(|error| JsonError {
-        kind: JsonErrorKind::Shape,
-        at: offset(bytes, error.line(), error.column()),
+    let value = Json::parse(bytes, limits)?;
+    typed(&value).map_err(|fault| match serde_json::from_slice::<T>(bytes) {
+        // Only its own reader knows where it stopped, and it takes more shapes than ours.
+        Err(error) => JsonError { at: offset(bytes, error.line(), error.column()), ..fault },
+        Ok(_) => fault,
     })
+}
+
+/// A parsed value as a type of our own. A type with members is read from an object, never from an array.
+pub fn typed<T: DeserializeOwned>(value: &Json) -> Result<T, JsonError> {
+    typed::read(value).ok_or(JsonError { kind: JsonErrorKind::Shape, at: 0 })
 }
 
 /// Where in `bytes` the value at this path of member names stands, from the first byte of its text to the last.

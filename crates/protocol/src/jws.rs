@@ -51,7 +51,8 @@ impl Unverified {
             return Err(BadJws::TooLong);
         }
         let mut parts = compact.splitn(4, '.');
-        let (Some(head), Some(body), Some(tail), None) = (parts.next(), parts.next(), parts.next(), parts.next())
+        let (Some(head), Some(body), Some(tail), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
         else {
             return Err(BadJws::Form);
         };
@@ -91,8 +92,7 @@ impl Unverified {
     /// When there is none, or it is not an acceptable Ed25519 key.
     pub fn jwk(&self) -> Result<VerifyingKey, BadJws> {
         let jwk = self.header.get("jwk").ok_or(BadJws::Form)?;
-        let bytes = serde_json::to_vec(jwk).map_err(|_| BadJws::Form)?;
-        let jwk: Jwk = serde_json::from_slice(&bytes).map_err(|_| BadJws::Form)?;
+        let jwk: Jwk = json::typed(jwk).map_err(|_| BadJws::Form)?;
         jwk.key().map_err(|_| BadJws::Form)
     }
 
@@ -155,7 +155,12 @@ pub enum KeyName<'a> {
 ///
 /// # Errors
 /// When the claims cannot be serialised.
-pub fn sign<T: Serialize>(key: &SigningKey, typ: &str, name: &KeyName<'_>, claims: &T) -> Result<String, BadJws> {
+pub fn sign<T: Serialize>(
+    key: &SigningKey,
+    typ: &str,
+    name: &KeyName<'_>,
+    claims: &T,
+) -> Result<String, BadJws> {
     #[derive(Serialize)]
     struct Header<'a> {
         alg: &'static str,

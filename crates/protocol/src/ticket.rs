@@ -77,7 +77,8 @@ impl Sealer {
             return Err(NotOurs);
         }
         let rest = ticket.strip_prefix(PREFIX).and_then(|rest| rest.strip_prefix('.')).ok_or(NotOurs)?;
-        let body = rest.strip_prefix(self.kid.as_str()).and_then(|rest| rest.strip_prefix('.')).ok_or(NotOurs)?;
+        let body =
+            rest.strip_prefix(self.kid.as_str()).and_then(|rest| rest.strip_prefix('.')).ok_or(NotOurs)?;
         let bytes = b64::decode(body).map_err(|_| NotOurs)?;
         let (nonce, sealed) = bytes.split_first_chunk::<12>().ok_or(NotOurs)?;
         let mut sealed = sealed.to_vec();

@@ -153,11 +153,11 @@ async fn call(agent: &Agent, mut call: Call, json: bool) -> anyhow::Result<ExitC
 fn errand(call: &Call) -> anyhow::Result<Result<Errand, Fault>> {
     let tool = ToolName::parse(call.tool.clone()).context("not a tool's name")?;
     let key = call.key.as_deref().map(read_key).transpose()?;
-    Ok(Errand::new(&call.resource_url, tool, &call.args).map(|errand| Errand {
-        key,
-        reason: call.reason.clone(),
-        wait: call.wait,
-        ..errand
+    Ok(Errand::new(&call.resource_url, tool, &call.args).map(|mut errand| {
+        errand.key = key;
+        errand.reason.clone_from(&call.reason);
+        errand.wait = call.wait;
+        errand
     }))
 }
 

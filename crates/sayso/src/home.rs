@@ -31,7 +31,10 @@ impl Home {
             .open(root.join("up.lock"))
             .with_context(|| format!("cannot write in {}", root.display()))?;
         if lock.try_lock().is_err() {
-            bail!("another `sayso up` is running on {}; stop it or name another --data folder", root.display());
+            bail!(
+                "another `sayso up` is running on {}; stop it or name another --data folder",
+                root.display()
+            );
         }
         let ignore = root.join(".gitignore");
         if !ignore.exists() {
@@ -70,7 +73,8 @@ impl Home {
             bail!("{} may be read by others; run: chmod 600 {}", path.display(), path.display());
         }
         let pem = fs::read_to_string(&path)?;
-        let key = SigningKey::from_pem(&pem).with_context(|| format!("{} holds no Ed25519 key", path.display()))?;
+        let key =
+            SigningKey::from_pem(&pem).with_context(|| format!("{} holds no Ed25519 key", path.display()))?;
         Ok((key, path))
     }
 

@@ -1,7 +1,7 @@
 //! The `sayso` binary: its subcommands, and nothing else.
 
 use clap::{Parser, Subcommand};
-use sayso::{agent, owner, up};
+use sayso::{agent, owner, roles, up};
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
@@ -20,6 +20,10 @@ struct Cli {
 enum Command {
     /// Run authority, gateway and demo vault in one process.
     Up(up::Command),
+    /// Run the authority alone, from a configuration file.
+    Authority(roles::Command),
+    /// Run the gateway alone, from a configuration file.
+    Gateway(roles::Command),
     /// Act as a requesting agent: call a protected tool with the whole dance.
     Agent(agent::Command),
     /// Answer, watch and end, as the owner.
@@ -34,6 +38,8 @@ async fn main() -> ExitCode {
     write_logs();
     let outcome = match cli.command {
         Command::Up(command) => up::run(command).await,
+        Command::Authority(command) => roles::authority::run(command).await,
+        Command::Gateway(command) => roles::gateway::run(command).await,
         Command::Agent(command) => agent::run(command).await,
         Command::Owner(command) => owner::run(command).await,
         Command::Config(command) => up::config(&command),

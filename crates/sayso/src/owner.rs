@@ -117,7 +117,8 @@ async fn connect(command: &Command) -> anyhow::Result<Client> {
                 format!("no `sayso up` has run on {}; name its folder with --data", command.data.display())
             })?;
             let ready: Value = serde_json::from_slice(&text).context("ready.json is not readable")?;
-            let (Some(authority), Some(key)) = (ready["authority"].as_str(), ready["owner_key"].as_str()) else {
+            let (Some(authority), Some(key)) = (ready["authority"].as_str(), ready["owner_key"].as_str())
+            else {
                 bail!("{} names no authority or key", path.display());
             };
             Client::new(authority, std::path::Path::new(key)).await
@@ -128,9 +129,7 @@ async fn connect(command: &Command) -> anyhow::Result<Client> {
 async fn act(client: &Client, act: &Act) -> anyhow::Result<Value> {
     match act {
         Act::Pending => client.read("pending", None).await,
-        Act::Show { family } => {
-            client.read(&format!("pending/{}", client::segment(family)), None).await
-        }
+        Act::Show { family } => client.read(&format!("pending/{}", client::segment(family)), None).await,
         Act::Approve { family } => decide(client, family, "approved").await,
         Act::Deny { family } => decide(client, family, "denied").await,
         Act::Connections => client.read("connections", None).await,

@@ -4,6 +4,7 @@
 //! environment alike (`SAYSO_AUTHORITY__LISTEN` for `[authority] listen`).
 
 use anyhow::{Context as _, bail};
+use sayso_protocol::payload::edition::Edition;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
@@ -18,15 +19,25 @@ pub(crate) struct Key {
     pub help: &'static str,
 }
 
-/// Every key `up` reads.
+/// Every key there is.
 pub(crate) const KEYS: &[Key] = &[
     Key { name: "data", default: ".sayso", help: "folder for the store, keys and the demo vault" },
     Key { name: "edition", default: "2026-09-11", help: "identifiers emitted: 2026-09-11 or 2026-09-15" },
     Key { name: "owner.name", default: "alice", help: "whose resources these are" },
-    Key { name: "authority.listen", default: "127.0.0.1:8440", help: "address of the authority; port 0 picks one" },
+    Key {
+        name: "authority.listen",
+        default: "127.0.0.1:8440",
+        help: "address of the authority; port 0 picks one",
+    },
     Key { name: "authority.public_url", default: "", help: "its issuer URL; the listen address when unset" },
+    Key { name: "store.url", default: "", help: "sqlite:PATH; sayso.db in the data folder when unset" },
+    Key { name: "authority.require_signed_polls", default: "false", help: "whether polls must be signed" },
     Key { name: "authority.interval", default: "1", help: "seconds between an agent's polls" },
-    Key { name: "gateway.listen", default: "127.0.0.1:8441", help: "address of the gateway; port 0 picks one" },
+    Key {
+        name: "gateway.listen",
+        default: "127.0.0.1:8441",
+        help: "address of the gateway; port 0 picks one",
+    },
     Key { name: "gateway.public_url", default: "", help: "its URL; the listen address when unset" },
     Key { name: "gateway.body_limit", default: "4194304", help: "largest request body, in bytes" },
     Key { name: "gateway.allowed_origins", default: "", help: "browser origins served, comma-separated" },
@@ -72,7 +83,8 @@ impl Settings {
         let start = KEYS.iter().map(|key| (key.name, (key.default.to_owned(), Source::Default)));
         let mut settings = Settings(start.collect());
         if let Some(path) = file {
-            let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+            let text =
+                std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
             let table: toml::Table =
                 text.parse().with_context(|| format!("{} is not a TOML file", path.display()))?;
             settings.overlay_table("", &table).with_context(|| format!("in {}", path.display()))?;
@@ -92,17 +104,21 @@ impl Settings {
 
     fn overlay_table(&mut self, prefix: &str, table: &toml::Table) -> anyhow::Result<()> {
         for (name, value) in table {
+            if prefix.is_empty() && value.is_array() && crate::tables::NAMES.contains(&name.as_str()) {
+                continue;
+            }
             let name = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
             match value {
                 toml::Value::Table(inner) => self.overlay_table(&name, inner)?,
                 toml::Value::String(text) => self.put(&name, text.clone(), Source::File)?,
+                toml::Value::Boolean(flag) => self.put(&name, flag.to_string(), Source::File)?,
                 toml::Value::Integer(number) => self.put(&name, number.to_string(), Source::File)?,
                 toml::Value::Array(items) => {
                     let items: Option<Vec<&str>> = items.iter().map(toml::Value::as_str).collect();
                     let items = items.with_context(|| format!("`{name}` must be a list of strings"))?;
                     self.put(&name, items.join(","), Source::File)?;
                 }
-                _ => bail!("`{name}` must be a string, a whole number or a list of strings"),
+                _ => bail!("`{name}` must be a string, a whole number, true or false, or a list of strings"),
             }
         }
         Ok(())
@@ -132,6 +148,18 @@ impl Settings {
         value.parse().ok().with_context(|| format!("`{name}` cannot be `{value}`; see `sayso config print`"))
     }
 
+    /// The edition whose identifiers are emitted.
+    ///
+    /// # Errors
+    /// When it is neither.
+    pub(crate) fn edition(&self) -> anyhow::Result<Edition> {
+        match self.text("edition") {
+            Some("2026-09-11") => Ok(Edition::Sept11),
+            Some("2026-09-15") => Ok(Edition::Sept15),
+            _ => bail!("`edition` must be 2026-09-11 or 2026-09-15"),
+        }
+    }
+
     /// Every key with its value and source, one a line.
     pub(crate) fn print(&self) -> String {
         let line = |key: &Key| {
@@ -142,10 +170,18 @@ impl Settings {
     }
 }
 
+/// The variables of this process that are text.
+pub(crate) fn environment() -> Vec<(String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect()
+}
+
 /// The dotted name a variable sets, or `None` for variables that are no settings.
 fn setting_of_variable(rest: &str) -> Option<String> {
     let name = rest.to_ascii_lowercase().replace("__", ".");
-    let table = |key: &Key| key.name.split('.').next().is_some_and(|table| name.starts_with(&format!("{table}.")));
+    let table =
+        |key: &Key| key.name.split('.').next().is_some_and(|table| name.starts_with(&format!("{table}.")));
     let known = KEYS.iter().any(|key| key.name == name || (key.name.contains('.') && table(key)));
     known.then_some(name)
 }
@@ -177,7 +213,11 @@ fn distance(a: &str, b: &str) -> usize {
 mod tests {
     use super::*;
 
-    fn load(file: &str, env: &[(&str, &str)], flags: &[(&'static str, Option<String>)]) -> anyhow::Result<Settings> {
+    fn load(
+        file: &str,
+        env: &[(&str, &str)],
+        flags: &[(&'static str, Option<String>)],
+    ) -> anyhow::Result<Settings> {
         let dir = tempfile::tempdir()?;
         let path = dir.path().join("sayso.toml");
         std::fs::write(&path, file)?;

@@ -7,6 +7,7 @@ mod parts;
 mod policy;
 
 use crate::home::Home;
+use crate::roles;
 use crate::settings::Settings;
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
@@ -19,8 +20,10 @@ use tokio::sync::watch;
 
 /// Flags of `up`. Everything else is in the configuration file and the environment.
 #[derive(Debug, Args)]
-#[command(after_help = "Every setting can also be given in the file (`[authority] listen = …`) or the environment\n\
-    (SAYSO_AUTHORITY__LISTEN=…). `sayso config print` shows what is in force and where it came from.")]
+#[command(
+    after_help = "Every setting can also be given in the file (`[authority] listen = …`) or the environment\n\
+    (SAYSO_AUTHORITY__LISTEN=…). `sayso config print` shows what is in force and where it came from."
+)]
 pub struct Command {
     #[command(flatten)]
     flags: Flags,
@@ -79,15 +82,13 @@ struct Ready {
 
 impl Flags {
     fn settings(&self) -> anyhow::Result<Settings> {
-        let environment = std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         let flags = [
             ("data", self.data.clone()),
             ("owner.name", self.owner.clone()),
             ("authority.listen", self.authority.clone()),
             ("gateway.listen", self.gateway.clone()),
         ];
-        Settings::load(self.config.as_deref(), environment, &flags)
+        Settings::load(self.config.as_deref(), crate::settings::environment(), &flags)
     }
 }
 
@@ -115,7 +116,7 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
     let settings = command.flags.settings()?;
     let wanted = parts::Wanted::read(&settings)?;
     let home = Home::open(&wanted.data)?;
-    let parts = Parts::assemble(&wanted, &home).await?;
+    let parts = Parts::assemble(&wanted, &settings, &home).await?;
     let ready = Ready {
         ready: true,
         authority: parts.authority.issuer().to_owned(),
@@ -135,7 +136,7 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
     announce(&home, &ready, command.json)?;
     tokio::select! {
         outcome = serving.join_next() => outcome.context("nothing is being served")???,
-        () = interrupted() => {}
+        () = roles::interrupted() => {}
     }
     // Nobody listening for it any more is as good as heard.
     let _ = stop.send(true);
@@ -146,32 +147,11 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
 }
 
 fn announce(home: &Home, ready: &Ready, json: bool) -> anyhow::Result<()> {
-    let line = serde_json::to_string(ready)?;
-    home.replace("ready.json", line.as_bytes())?;
-    if json {
-        println!("{line}");
-    } else {
-        println!("sayso is ready: {} decides at {}", ready.owner, ready.authority);
-        println!("agents call      {}", ready.resource);
-        println!("she answers with sayso owner pending|show|approve|deny (key {})", ready.owner_key.display());
-        eprintln!(
-            "any key enrolled for her may decide everything here; keep {} to yourself",
-            ready.owner_key.display()
-        );
-    }
-    Ok(())
-}
-
-/// Completes at SIGINT or SIGTERM.
-async fn interrupted() {
-    let terminated = async {
-        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-            Ok(mut signal) => drop(signal.recv().await),
-            Err(_) => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        () = terminated => {}
-    }
+    let key = ready.owner_key.display();
+    let sentence = format!(
+        "sayso is ready: {} decides at {}\nagents call {}\nshe answers with `sayso owner pending`, `show`, \
+         `approve`, `deny`\nwhoever reads {key} can answer for her",
+        ready.owner, ready.authority, ready.resource
+    );
+    roles::announce(home, ready, json, &sentence)
 }

@@ -34,6 +34,7 @@ impl Agent {
             return Ok(judge(reply));
         };
         let mut signed = written.clone();
+        signed.once = grant.operation.is_some();
         let token =
             HeaderValue::from_str(&format!("{SCHEME} {}", grant.token)).map_err(|_| BadDemand::Token)?;
         signed.headers.insert(AUTHORIZATION, token);

@@ -9,7 +9,7 @@ use crate::fault::{BadServer, Fault, Party};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::{Request, Response};
-use sayso_fetch::{Fetch, FetchError, Limits};
+use sayso_fetch::{Fetch, FetchError, Limits, OwnConnection};
 use sayso_protocol::message::{META_CAPABILITIES, META_VERSION, RequestId, encode_value};
 use sayso_protocol::method::Revision;
 use serde_json::{Map, Value, json};
@@ -38,6 +38,8 @@ pub(super) struct Written {
     pub(super) id: RequestId,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
+    /// Whether it can be sent once only, so that a connection about to close must not swallow it.
+    pub(super) once: bool,
     seconds: u64,
 }
 
@@ -73,7 +75,13 @@ impl Server {
         params.insert("clientInfo".into(), client_info());
         let asked = older.write("initialize", None, params)?;
         let (headers, reply) = exchange(fetch, dialled, &asked).await?;
-        let Reply::Result(result) = reply else { return Err(BadServer::Version.into()) };
+        let result = match reply {
+            Reply::Result(result) => result,
+            Reply::Refused(refused) if matches!(refused.status, 404 | 405) => {
+                return Err(BadServer::Absent.into());
+            }
+            _ => return Err(BadServer::Version.into()),
+        };
         let result: Value = serde_json::from_str(&result).map_err(|_| BadServer::Answer)?;
         let version = result.get("protocolVersion").and_then(Value::as_str).unwrap_or_default();
         // Asked for an older revision, a server answers with that or an older one; a newer one it cannot mean.
@@ -132,12 +140,12 @@ impl Server {
         }
         let body = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         let seconds = if method == "tools/call" { PATIENCE } else { BRIEF };
-        Ok(Written { id, headers, body: body.to_string().into(), seconds })
+        Ok(Written { id, headers, body: body.to_string().into(), once: false, seconds })
     }
 
     fn note(&self, method: &str) -> Result<Written, Fault> {
         let body = json!({ "jsonrpc": "2.0", "method": method }).to_string().into();
-        Ok(Written { id: RequestId::from(0), headers: self.headers(), body, seconds: BRIEF })
+        Ok(Written { id: RequestId::from(0), headers: self.headers(), body, once: false, seconds: BRIEF })
     }
 
     fn headers(&self) -> HeaderMap {
@@ -170,6 +178,9 @@ fn post(dialled: &Dialled, written: &Written) -> Result<Request<Bytes>, Fault> {
     let mut request =
         Request::post(dialled.text()).body(written.body.clone()).map_err(|_| Fault::Resource)?;
     *request.headers_mut() = written.headers.clone();
+    if written.once {
+        request.extensions_mut().insert(OwnConnection);
+    }
     Ok(request)
 }
 

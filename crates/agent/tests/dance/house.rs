@@ -148,7 +148,7 @@ impl Plan {
     }
 
     pub(crate) fn agent_key(&self) -> VerifyingKey {
-        self.agreement().expect("an agreement was signed").key().clone()
+        self.agreement().unwrap().key().clone()
     }
 
     fn next_ticket(&self) -> String {

@@ -51,7 +51,9 @@ pub(super) async fn version(
     let form = asked.map_or_else(|| accept::preferred(&headers), |name| Form::named(&name));
     let Some(form) = form else {
         let description = "these terms are served as application/json, text/html and application/ld+json";
-        return Ok(varying(Fault::new(StatusCode::NOT_ACCEPTABLE, "not_acceptable", description).into_response()));
+        return Ok(varying(
+            Fault::new(StatusCode::NOT_ACCEPTABLE, "not_acceptable", description).into_response(),
+        ));
     };
     let uri = format!("{}/{template}", authority.house.terms_endpoint);
     let response = match form {

@@ -99,7 +99,8 @@ async fn a_trade_is_one_operation() {
     assert_eq!(waiting[0]["operation"], wanted);
     house.decide(&house.alice, &talk.family(), "approved").await.ok();
     let token = talk.present(&[]).await.ok()["access_token"].as_str().unwrap().to_owned();
-    let claims: Value = serde_json::from_slice(&b64::decode(token.split('.').nth(1).unwrap()).unwrap()).unwrap();
+    let claims: Value =
+        serde_json::from_slice(&b64::decode(token.split('.').nth(1).unwrap()).unwrap()).unwrap();
     assert_eq!((claims["single_use"].as_bool(), &claims["operation"]["tool"]), (Some(true), &wanted["tool"]));
     assert_eq!(claims["operation"]["params_s256"], waiting[0]["params_s256"]);
 }
@@ -178,10 +179,12 @@ async fn an_altered_agreement_ends_it() {
     }
     let mut talk = agent.negotiate(&house, &house.alice, "get_positions").await;
     let claims = serde_json::from_value(talk.claims()).unwrap();
-    let good = String::from_utf8(b64::decode(agreement::sign(&agent.key, &claims).unwrap()).unwrap()).unwrap();
+    let good =
+        String::from_utf8(b64::decode(agreement::sign(&agent.key, &claims).unwrap()).unwrap()).unwrap();
     let forged = String::from_utf8(b64::decode(agreement::sign(&other, &claims).unwrap()).unwrap()).unwrap();
     let swapped = format!("{}.{}", good.rsplit_once('.').unwrap().0, forged.rsplit_once('.').unwrap().1);
-    let answer = talk.present(&[("claim_token", &b64::encode(swapped)), ("claim_token_format", FORMAT)]).await;
+    let answer =
+        talk.present(&[("claim_token", &b64::encode(swapped)), ("claim_token_format", FORMAT)]).await;
     assert_eq!(answer.refusal(), (403, "request_denied".into()));
     assert_eq!(house.read(&house.alice, "/pending").await, json!([]));
     let grants = house.dump().iter().filter(|row| row.starts_with("grants:")).count();
@@ -287,7 +290,10 @@ async fn an_unclaimed_approval_dies_with_the_connection() {
     house.hers(&house.alice, revoke).await.ok();
     let answer = talk.present(&[]).await;
     let refusal = answer.refusal();
-    assert!([(403, "request_denied".into()), (400, "invalid_grant".into())].contains(&refusal), "{refusal:?}");
+    assert!(
+        [(403, "request_denied".into()), (400, "invalid_grant".into())].contains(&refusal),
+        "{refusal:?}"
+    );
     assert!(!house.dump().iter().any(|row| row.starts_with("grants:")));
 }
 

@@ -9,7 +9,8 @@ use sayso_protocol::SigningKey;
 use serde_json::json;
 
 fn request(client_id: &str, more: &[(&str, &str)]) -> Sent {
-    let members = [("grant_type", "client_credentials"), ("scope", "uma_protection"), ("client_id", client_id)];
+    let members =
+        [("grant_type", "client_credentials"), ("scope", "uma_protection"), ("client_id", client_id)];
     Sent::new("POST", "/token").form(&[&members[..], more].concat())
 }
 
@@ -94,7 +95,10 @@ async fn standing_decides() {
     let (origin, key) = (&house.alice.server.origin, &house.alice.server.key);
     let ask = |owner: &'static str| house.sign(request(origin, &[("owner", owner)]), key);
     // Two owners know it, so it has to say for whom.
-    assert_eq!(house.send(house.sign(request(origin, &[]), key)).await.refusal(), (400, "invalid_request".into()));
+    assert_eq!(
+        house.send(house.sign(request(origin, &[]), key)).await.refusal(),
+        (400, "invalid_request".into())
+    );
     house.send(ask("alice")).await.ok();
     if house.read(&house.bob, "/resource-servers").await.to_string().contains("pending") {
         assert_eq!(house.send(ask("bob")).await.refusal(), (403, "authorization_pending".into()));

@@ -303,7 +303,8 @@ impl Talk<'_> {
     /// The agreement an honest agent signs.
     pub fn claims(&self) -> Value {
         let mut claims = json!({ "aud": self.house.issuer, "iat": self.house.now() });
-        for member in ["template_id", "terms_uri", "purpose", "scope", "expires_in", "prohibited", "family", "nonce"]
+        for member in
+            ["template_id", "terms_uri", "purpose", "scope", "expires_in", "prohibited", "family", "nonce"]
         {
             claims[member] = self.template[member].clone();
         }

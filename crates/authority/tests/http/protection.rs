@@ -79,7 +79,8 @@ async fn permission_tickets() {
         assert_eq!(answer.refusal(), (400, code.to_owned()));
         assert_eq!(answer.json()["ticket"], Value::Null);
     }
-    let changed = |rows: Vec<String>| rows.into_iter().filter(|row| !row.starts_with("resources:")).collect::<Vec<_>>();
+    let changed =
+        |rows: Vec<String>| rows.into_iter().filter(|row| !row.starts_with("resources:")).collect::<Vec<_>>();
     assert_eq!(changed(house.dump()), changed(before));
 }
 
@@ -150,7 +151,8 @@ async fn without_a_live_token_there_is_no_answer() {
             Sent::new("POST", "/consume").form(&[("token", &token)]),
             Sent::new("POST", "/audit/access").json(&report),
         ] {
-            let sent = if authorization.is_empty() { sent } else { sent.with("authorization", &authorization) };
+            let sent =
+                if authorization.is_empty() { sent } else { sent.with("authorization", &authorization) };
             let answer = house.send(sent).await;
             assert_eq!(answer.refusal(), (401, "invalid_token".into()), "{authorization:.10}");
             assert_eq!(answer.header("www-authenticate"), Some("Bearer error=\"invalid_token\""));
@@ -257,7 +259,8 @@ async fn another_owners_token_is_unknown_whatever_it_is() {
     }
     // Bob's server cannot report on her negotiation either.
     let family = alice.introspect(&live).await["family"].clone();
-    let report = Sent::new("POST", "/audit/access").json(&json!({ "family": family, "tool": "get_positions" }));
+    let report =
+        Sent::new("POST", "/audit/access").json(&json!({ "family": family, "tool": "get_positions" }));
     assert_eq!(house.send(bob.bearer(report)).await.refusal(), (404, "unknown_negotiation".into()));
     assert_eq!(house.dump(), before);
     assert_eq!(alice.introspect(&live).await["active"], true);
@@ -294,7 +297,8 @@ async fn reports_name_the_negotiation_and_never_the_agent() {
     let token = agent.obtain(&house, &house.alice, "get_positions").await;
     let api = Api::of(&house, &house.alice).await;
     let family = api.introspect(&token).await["family"].clone();
-    let report = json!({ "family": family, "tool": "get_positions", "handle": "jkt:forged", "summary": "answered" });
+    let report =
+        json!({ "family": family, "tool": "get_positions", "handle": "jkt:forged", "summary": "answered" });
     let sent = Sent::new("POST", "/audit/access").json(&report);
     assert_eq!(house.send(api.bearer(sent)).await.status, 204);
     let ledger = house.read(&house.alice, "/ledger").await;
@@ -304,7 +308,8 @@ async fn reports_name_the_negotiation_and_never_the_agent() {
     assert!(!ledger.to_string().contains("forged"));
     let before = house.dump();
     let long = json!({ "family": family, "tool": "get_positions", "summary": "x".repeat(513) });
-    for (body, status) in [(long, 400), (json!({ "family": "nowhere", "tool": "x" }), 404), (json!({}), 400)] {
+    for (body, status) in [(long, 400), (json!({ "family": "nowhere", "tool": "x" }), 404), (json!({}), 400)]
+    {
         let sent = Sent::new("POST", "/audit/access").json(&body);
         assert_eq!(house.send(api.bearer(sent)).await.refusal().0, status);
     }

@@ -170,6 +170,8 @@ fn a_body_that_may_be_cut_is_refused_by_that_name() {
     let longer = (length + 1).to_string();
     assert_eq!(outcome(&with(list(), "content-length", longer.as_bytes())), "request_body_too_large");
     assert_eq!(outcome(&with(list(), "content-length", b"-1")), "request_body_too_large");
+    let small = ResourceSettings { body_limit: length - 1, ..settings() };
+    assert_eq!(outcome_of(small, &list()), "request_body_too_large");
     // Not by the name of what a part of it looks like.
     let mut half = call("get_positions", "{}");
     let body = crate::scripted::body_of(&half);

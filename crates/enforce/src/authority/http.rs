@@ -16,7 +16,7 @@ use sayso_protocol::payload::metadata::AuthorityMetadata;
 use sayso_protocol::payload::protection::{
     AccessReport, ConsumeReply, Introspection, PermissionFault, PermissionReply, PermissionRequest,
 };
-use sayso_protocol::{ClientId, SigningKey};
+use sayso_protocol::{ClientId, OwnerName, SigningKey};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
@@ -43,18 +43,19 @@ struct Fault {
 }
 
 impl HttpAuthority {
-    /// The authority of this issuer, for the resource server that publishes `key`. Nothing is asked yet.
+    /// The authority of this issuer, for the resource server that publishes `key`, in one owner's name (CORE-81). Nothing is asked yet.
     pub fn new(
         fetch: Arc<dyn Fetch>,
         issuer: impl Into<String>,
         client_id: ClientId,
+        owner: OwnerName,
         key: SigningKey,
         clock: Clock,
     ) -> Self {
         Self {
             fetch,
             issuer: issuer.into(),
-            login: Login::new(client_id, key),
+            login: Login::new(client_id, owner, key),
             clock,
             metadata: OnceCell::new(),
         }

@@ -9,7 +9,7 @@ use http::{HeaderMap, Request, Response, StatusCode};
 use sayso_fetch::{Fetch, FetchError, Limits};
 use sayso_protocol::json;
 use sayso_protocol::sig::{self, Body, Facts, SignOptions, authority_of};
-use sayso_protocol::{ClientId, SigningKey, Timestamp, b64};
+use sayso_protocol::{ClientId, OwnerName, SigningKey, Timestamp, b64};
 use serde::Deserialize;
 use tokio::sync::Mutex;
 use url::Url;
@@ -36,6 +36,7 @@ struct State {
 /// Who logs in, and with what.
 pub(super) struct Login {
     client_id: ClientId,
+    owner: OwnerName,
     key: SigningKey,
     state: Mutex<State>,
 }
@@ -47,8 +48,8 @@ struct Reply {
 }
 
 impl Login {
-    pub(super) fn new(client_id: ClientId, key: SigningKey) -> Self {
-        Self { client_id, key, state: Mutex::default() }
+    pub(super) fn new(client_id: ClientId, owner: OwnerName, key: SigningKey) -> Self {
+        Self { client_id, owner, key, state: Mutex::default() }
     }
 
     /// A token that is good now, other than the one just refused.
@@ -105,6 +106,7 @@ impl Login {
             .append_pair("grant_type", GRANT)
             .append_pair("scope", SCOPE)
             .append_pair("client_id", self.client_id.as_str())
+            .append_pair("owner", self.owner.as_str())
             .finish();
         let mut headers = HeaderMap::new();
         headers.insert("content-type", http::HeaderValue::from_static(FORM));

@@ -32,6 +32,7 @@ fn settings() -> ResourceSettings {
         hosts: Vec::new(),
         accept_uncovered_body: false,
         serve_query: false,
+        body_limit: 1 << 20,
         jwks_uri: "https://gateway.uma.lab/jwks".into(),
         owner_resources_endpoint: "https://gateway.uma.lab/owner-resources".into(),
     }

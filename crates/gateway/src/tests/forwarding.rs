@@ -94,7 +94,7 @@ async fn a_response_is_passed_on_without_what_would_speak_for_the_gateway() {
     );
 }
 
-// CORE-18, CORE-94, CORE-95
+// CORE-18, CORE-95
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_thirty_two_racing_spends_one_reaches_the_upstream() {
     let house = Arc::new(House::open().await);

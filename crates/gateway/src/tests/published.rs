@@ -56,7 +56,7 @@ fn query(seed: u8) -> Request {
     get("/owner-resources").signed_by(&key(seed), NOW, HOST)
 }
 
-// FED-09, FED-10, FED-11, FED-12
+// FED-09, FED-10, FED-11
 #[tokio::test]
 async fn the_listing_is_for_her_authority() {
     let house = House::open().await;

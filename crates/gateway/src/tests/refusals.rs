@@ -266,6 +266,7 @@ async fn an_unknown_outcome_counts_as_spent() {
     let response = house.send(&signed).await;
     let body = response.json();
     assert_eq!((response.status, &body["spent"], &body["forwarded"]), (503, &json!(true), &json!("no")));
+    assert_eq!(response.all("retry-after"), [""; 0]);
     assert_eq!(house.canary.count(), 0);
     assert_eq!(house.send(&signed).await.json()["error"], "invalid_token");
 }

@@ -5,7 +5,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::json::{Json, JsonError, Limits};
+use crate::json::{self, Json, JsonError, Limits};
 use crate::message::RequestId;
 use crate::payload::challenge::{BadChallenge, Challenge, ChallengeObject, ERROR, ERROR_OF_PEERS};
 use crate::payload::negotiation::UMA_TICKET;
@@ -131,13 +131,9 @@ impl Failure {
         let data = error.get("data");
         match data.and_then(|data| data.get("error")).and_then(Json::as_str) {
             Some(ERROR | ERROR_OF_PEERS) => {
-                let bytes = serde_json::to_vec(&data).map_err(|_| BadChallenge::Malformed)?;
-                let named = |name| data.is_some_and(|data| data.get(name).is_some());
-                if !named("as_uri") || !named("ticket") {
-                    return Err(BadChallenge::Incomplete);
-                }
-                let object: ChallengeObject =
-                    serde_json::from_slice(&bytes).map_err(|_| BadChallenge::Malformed)?;
+                let data = data.filter(|data| data.get("as_uri").is_some() && data.get("ticket").is_some());
+                let data = data.ok_or(BadChallenge::Incomplete)?;
+                let object: ChallengeObject = json::typed(data).map_err(|_| BadChallenge::Malformed)?;
                 Ok(Failure::Challenge(Box::new(object.check()?)))
             }
             Some(word) => {

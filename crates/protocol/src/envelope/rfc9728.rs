@@ -6,7 +6,7 @@
 mod tests;
 
 use crate::id::Timestamp;
-use crate::json::{Json, Limits};
+use crate::json::{self, Json, Limits};
 use crate::jws::{self, BadJws, KeyName};
 use crate::key::{SigningKey, VerifyingKey};
 use crate::payload::metadata::ResourceMetadata;
@@ -162,7 +162,6 @@ impl Document {
     /// # Errors
     /// When one that is required is missing or has the wrong type.
     pub fn metadata(&self) -> Result<ResourceMetadata, BadDocument> {
-        let bytes = serde_json::to_vec(&self.0).map_err(|_| BadDocument::Form)?;
-        serde_json::from_slice(&bytes).map_err(|_| BadDocument::Form)
+        json::typed(&self.0).map_err(|_| BadDocument::Form)
     }
 }

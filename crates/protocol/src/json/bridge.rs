@@ -1,13 +1,11 @@
-//! Between [`Json`] and serde: written by any serializer, read through `serde_json` from a member's exact text.
+//! From [`Json`] to serde: written by any serializer.
 //! A number is written as i64, else u64, else as the double that says the same (D-4); one that no double can say
-//! is an error, never rounded. It does not read from formats other than JSON.
+//! is an error, never rounded. Types of our own are read from it in `typed`.
 
-use serde::de::Error as _;
 use serde::ser::{Error as _, SerializeMap, SerializeSeq};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::value::RawValue;
+use serde::{Serialize, Serializer};
 
-use super::{Json, Limits, Number};
+use super::{Json, Number};
 
 impl Serialize for Json {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -45,13 +43,6 @@ impl Serialize for Number {
         } else {
             Err(S::Error::custom("number cannot be written without rounding"))
         }
-    }
-}
-
-impl<'de> Deserialize<'de> for Json {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = Box::<RawValue>::deserialize(deserializer)?;
-        Json::parse(raw.get().as_bytes(), Limits::default()).map_err(D::Error::custom)
     }
 }
 

@@ -134,15 +134,34 @@ fn strict_types_come_after_strict_text() {
     #[derive(Debug, Deserialize, PartialEq)]
     struct Pair {
         a: u8,
-        b: Json,
+        b: serde_json::Value,
     }
     let pair: Pair = strict(br#"{"a":1,"b":{"n":1.50}}"#, Limits::default()).unwrap();
-    assert_eq!((pair.a, pair.b.get("n").unwrap().as_number().unwrap().text()), (1, "1.50"));
+    assert_eq!((pair.a, pair.b["n"].as_f64()), (1, Some(1.5)));
     let error = strict::<Pair>(b"{\"a\":1,\n\"b\":1,\"a\":2}", Limits::default()).unwrap_err();
     assert_eq!(error.kind, JsonErrorKind::DuplicateMember);
     let error = strict::<Pair>(b"{\"b\":1,\n\"a\":300}", Limits::default()).unwrap_err();
     assert_eq!((error.kind, error.at), (JsonErrorKind::Shape, 14));
     assert_eq!(error.to_string(), "not of the expected shape at byte 14");
+}
+
+// D-10
+#[test]
+fn members_are_never_read_from_an_array() {
+    #[derive(Debug, Deserialize, PartialEq)]
+    struct Inner {
+        a: u8,
+    }
+    #[derive(Debug, Deserialize, PartialEq)]
+    struct Outer {
+        inner: Option<Vec<Inner>>,
+    }
+    let read = |text: &str| strict::<Outer>(text.as_bytes(), Limits::default());
+    assert_eq!(read(r#"{"inner":[{"a":1}]}"#), Ok(Outer { inner: Some(vec![Inner { a: 1 }]) }));
+    assert_eq!(read(r#"{"inner":null,"b":[1e400,{}]}"#), Ok(Outer { inner: None }));
+    for array in ["[null]", "[[]]", r#"{"inner":[[1]]}"#] {
+        assert_eq!(read(array).unwrap_err().kind, JsonErrorKind::Shape, "{array}");
+    }
 }
 
 #[test]

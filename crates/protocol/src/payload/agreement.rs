@@ -142,7 +142,8 @@ impl SignedAgreement {
             return Err(Breach::Form);
         }
         let compact = b64::decode(claim_token).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-        let jws = Unverified::parse(&compact.ok_or(Breach::Form)?, MAX_CLAIM_TOKEN).map_err(|_| Breach::Form)?;
+        let jws =
+            Unverified::parse(&compact.ok_or(Breach::Form)?, MAX_CLAIM_TOKEN).map_err(|_| Breach::Form)?;
         if jws.typ() != Some(TYP) {
             return Err(Breach::Form);
         }
@@ -191,7 +192,12 @@ impl SignedAgreement {
     ///
     /// # Errors
     /// The first way in which it is not the proffered terms or something narrower.
-    pub fn assents_to(&self, proffer: &Proffer, tool: Option<&ToolName>, now: Timestamp) -> Result<(), Breach> {
+    pub fn assents_to(
+        &self,
+        proffer: &Proffer,
+        tool: Option<&ToolName>,
+        now: Timestamp,
+    ) -> Result<(), Breach> {
         let (claims, terms) = (&self.claims, &proffer.terms);
         check(claims.aud == terms.proffered_by, Breach::Audience)?;
         check(now.since(claims.iat).abs() <= IAT_SKEW, Breach::IssuedAt)?;
@@ -225,7 +231,8 @@ fn operation_of(jws: &Verified) -> Result<Option<Operation>, Breach> {
     let json = jws.json().map_err(|_| Breach::Claims)?;
     let Some(operation) = json.get("operation") else { return Ok(None) };
     let tool = operation.get("tool").and_then(Json::as_str).ok_or(Breach::Operation)?;
-    let params = operation.get("params").filter(|params| params.as_object().is_some()).ok_or(Breach::Operation)?;
+    let params =
+        operation.get("params").filter(|params| params.as_object().is_some()).ok_or(Breach::Operation)?;
     let tool = ToolName::parse(tool).map_err(|_| Breach::Operation)?;
     Operation::of(tool, params).map(Some).map_err(|_| Breach::Operation)
 }

@@ -147,6 +147,8 @@ impl KeySet {
     /// The acceptable keys with their `kid`, or their thumbprint where they have none.
     pub fn keys(&self) -> Vec<(String, VerifyingKey)> {
         let read = |entry: &serde_json::Value| {
+            // serde would take an array for a key, member by member.
+            let entry = Some(entry).filter(|entry| entry.is_object())?;
             let key = serde_json::from_value::<Jwk>(entry.clone()).ok()?.key().ok()?;
             let kid = entry.get("kid").and_then(|kid| kid.as_str()).map(str::to_owned);
             Some((kid.unwrap_or_else(|| key.thumbprint().as_str().to_owned()), key))
@@ -190,6 +192,7 @@ mod tests {
         let json = serde_json::to_value(KeySet::of([key.verifying()])).unwrap();
         let mut keys = json["keys"].as_array().unwrap().clone();
         keys.push(serde_json::json!({"kty": "EC", "crv": "P-256"}));
+        keys.push(serde_json::json!([keys[0]["crv"], keys[0]["kty"], keys[0]["x"]]));
         let set: KeySet = serde_json::from_value(serde_json::json!({ "keys": keys })).unwrap();
         assert_eq!(set.keys(), vec![(key.kid(), key.verifying().clone())]);
     }

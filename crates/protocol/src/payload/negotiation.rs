@@ -309,8 +309,10 @@ impl Answer {
         let wire: Wire = crate::json::strict(body, crate::json::Limits::default()).map_err(|_| BadAnswer)?;
         match (status, wire.error.as_deref()) {
             (200, None) => {
-                let scheme = wire.token_type.is_some_and(|kind| kind.eq_ignore_ascii_case(super::rpt::SCHEME));
-                let (Some(access_token), Some(expires_in), true) = (wire.access_token, wire.expires_in, scheme)
+                let scheme =
+                    wire.token_type.is_some_and(|kind| kind.eq_ignore_ascii_case(super::rpt::SCHEME));
+                let (Some(access_token), Some(expires_in), true) =
+                    (wire.access_token, wire.expires_in, scheme)
                 else {
                     return Err(BadAnswer);
                 };
@@ -323,7 +325,9 @@ impl Answer {
             (403, Some("request_submitted")) => {
                 Ok(Answer::Submitted { ticket: wire.ticket.ok_or(BadAnswer)?, interval: wire.interval })
             }
-            (400.., Some(code)) => Ok(Answer::Error { code: code.into(), description: wire.error_description }),
+            (400.., Some(code)) => {
+                Ok(Answer::Error { code: code.into(), description: wire.error_description })
+            }
             _ => Err(BadAnswer),
         }
     }
@@ -345,7 +349,9 @@ mod tests {
     #[test]
     fn a_form_is_read_once_and_strictly() {
         let good = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Auma-ticket&ticket=t";
-        assert!(matches!(TokenRequest::read(good.as_bytes()), Ok(TokenRequest::Ticket(request)) if !request.decline));
+        assert!(
+            matches!(TokenRequest::read(good.as_bytes()), Ok(TokenRequest::Ticket(request)) if !request.decline)
+        );
         assert_eq!(fault(""), Some(TokenError::InvalidRequest));
         assert_eq!(fault(&format!("{good}&ticket=u")), Some(TokenError::InvalidRequest));
         assert_eq!(fault(&format!("{good}&decline=maybe")), Some(TokenError::InvalidRequest));

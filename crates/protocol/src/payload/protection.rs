@@ -8,6 +8,7 @@ use super::operation::Operation;
 use super::rpt::{Confirmation, Permission};
 use crate::canon::S256;
 use crate::id::{ClientId, NegotiationId, OwnerName, ResourceId, Scope, Timestamp, ToolName};
+use crate::json::{self, Json, Limits};
 use serde::{Deserialize, Serialize};
 
 /// What an enforcement point registers to get a ticket (BASE-02).
@@ -159,12 +160,20 @@ pub enum Introspection {
     Dead(Inactive),
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize)]
 struct IntrospectionWire {
     active: bool,
     #[serde(flatten)]
     grant: Option<LiveGrant>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Inactive>,
+}
+
+/// What says whether the rest is a grant. Read on its own: behind `flatten`, serde takes arrays for objects.
+#[derive(Deserialize)]
+struct State {
+    active: bool,
+    #[serde(default)]
     error: Option<Inactive>,
 }
 
@@ -185,11 +194,12 @@ impl Introspection {
     /// Reads an answer. An active one without its members is no answer at all; an inactive one without a reason
     /// is terminal, since nothing says that negotiating would help.
     pub fn from_json(bytes: &[u8]) -> Option<Self> {
-        let wire: IntrospectionWire = crate::json::strict(bytes, crate::json::Limits::default()).ok()?;
-        match (wire.active, wire.grant) {
-            (true, Some(grant)) => Some(Introspection::Live(Box::new(grant))),
-            (true, None) => None,
-            (false, _) => Some(Introspection::Dead(wire.error.unwrap_or(Inactive::Other(String::new())))),
+        let answer = Json::parse(bytes, Limits::default()).ok()?;
+        let state: State = json::typed(&answer).ok()?;
+        if state.active {
+            json::typed(&answer).ok().map(|grant| Introspection::Live(Box::new(grant)))
+        } else {
+            Some(Introspection::Dead(state.error.unwrap_or(Inactive::Other(String::new()))))
         }
     }
 }

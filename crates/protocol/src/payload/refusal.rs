@@ -160,7 +160,12 @@ impl Refusal {
 
     /// A failure after a single-use grant was spent (D-14).
     pub fn after_spend(description: impl Into<Cow<'static, str>>, forwarded: Forwarded) -> Self {
-        Self { code: Code::UpstreamFailed, description: description.into(), spent: true, forwarded: Some(forwarded) }
+        Self {
+            code: Code::UpstreamFailed,
+            description: description.into(),
+            spent: true,
+            forwarded: Some(forwarded),
+        }
     }
 
     /// The JSON body.

@@ -64,7 +64,8 @@ pub struct RequiredClaim {
 impl RequiredClaim {
     /// The demand for assent to `proffer`, in the edition emitted; every accepted format is listed.
     pub fn agreement(edition: Edition, proffer: Proffer) -> Self {
-        let mut formats: Vec<String> = Edition::ALL.iter().map(|each| each.claim_format().to_owned()).collect();
+        let mut formats: Vec<String> =
+            Edition::ALL.iter().map(|each| each.claim_format().to_owned()).collect();
         formats.sort_by_key(|format| format != edition.claim_format());
         Self {
             claim_type: edition.claim_type().into(),

@@ -77,8 +77,9 @@ fn prompt() -> bool {
 fn warn_of_owner_key(authority: &str) {
     let ready = std::fs::read(".sayso/ready.json").ok();
     let ready = ready.and_then(|bytes| serde_json::from_slice::<serde_json::Value>(&bytes).ok());
-    let Some(ready) = ready.filter(|ready| ready["authority"] == authority) else { return };
-    if ready["owner_key"].as_str().is_some_and(|path| std::fs::File::open(path).is_ok()) {
+    let text = |name: &str| ready.as_ref()?.get(name)?.as_str();
+    let same = text("authority") == Some(authority);
+    if same && text("owner_key").is_some_and(|path| std::fs::File::open(path).is_ok()) {
         eprintln!(
             "warning: this user can read the owner's key for that authority, and so could approve its own requests"
         );

@@ -9,7 +9,7 @@ use sayso_agent::{Ask, Grant, Identity, Kept, Refused};
 use sayso_fetch::FetchError;
 use sayso_protocol::{Json, canon};
 use serde_json::{Value, json};
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 
 /// The terms, all of them.
 pub(super) fn terms(ask: &Ask<'_>) -> String {
@@ -48,7 +48,7 @@ fn arguments(ask: &Ask<'_>) -> String {
 /// A tool's result: whole as JSON, else its structured content, else its text.
 pub(super) fn result(result: &str, json: bool) {
     if json {
-        return println!("{}", one_line(result));
+        return print(&one_line(result));
     }
     let value: Value = serde_json::from_str(result).unwrap_or_default();
     let text = match (value.get("structuredContent"), value.get("content").and_then(Value::as_array)) {
@@ -56,7 +56,7 @@ pub(super) fn result(result: &str, json: bool) {
         (None, Some(content)) => content.iter().map(part).collect::<Vec<_>>().join("\n"),
         (None, None) => result.to_owned(),
     };
-    println!("{}", if std::io::stdout().is_terminal() { plain_lines(&text) } else { text });
+    print(&if std::io::stdout().is_terminal() { plain_lines(&text) } else { text });
 }
 
 /// One part of a result's content: its text, or what else it is as JSON.
@@ -67,7 +67,7 @@ fn part(part: &Value) -> String {
 /// The message of a server's error; with `json` the whole error goes to stdout as well.
 pub(super) fn server_error(error: &str, json: bool) -> String {
     if json {
-        println!("{{\"error\":{}}}", one_line(error));
+        print(&format!("{{\"error\":{}}}", one_line(error)));
     }
     let value: Value = serde_json::from_str(error).unwrap_or_default();
     let message = value.get("message").and_then(Value::as_str).unwrap_or("no message");
@@ -178,11 +178,16 @@ pub(super) fn identities(identities: &[Identity], json: bool) {
     list(&["AUTHORITY", "HANDLE", "KEY"], identities.iter().map(row).collect(), &json!(objects), json);
 }
 
+/// Writes to stdout; a reader that has gone away is not a failure of the call.
+fn print(text: &str) {
+    let _ = writeln!(std::io::stdout(), "{text}");
+}
+
 fn list(heading: &[&str], rows: Vec<Vec<String>>, value: &Value, json: bool) {
     match (json, rows.is_empty()) {
-        (true, _) => println!("{value}"),
+        (true, _) => print(&value.to_string()),
         (false, true) => eprintln!("none"),
-        (false, false) => println!("{}", table(heading, &rows)),
+        (false, false) => print(&table(heading, &rows)),
     }
 }
 

@@ -38,14 +38,15 @@ pub(super) fn segment(text: &str) -> String {
 impl Client {
     pub(super) async fn new(authority: &str, key: &Path) -> anyhow::Result<Self> {
         let pem = std::fs::read_to_string(key).with_context(|| format!("cannot read {}", key.display()))?;
-        let key = SigningKey::from_pem(&pem).with_context(|| format!("{} holds no Ed25519 key", key.display()))?;
+        let key =
+            SigningKey::from_pem(&pem).with_context(|| format!("{} holds no Ed25519 key", key.display()))?;
         let http = Http::new(Reach::Configured);
         let issuer = authority.trim_end_matches('/');
         let [path, ..] = AUTHORITY_PATHS;
         let request = http::Request::get(format!("{issuer}{path}")).body(Bytes::new())?;
         let answer = http.send(request, LIMITS).await.with_context(|| format!("cannot reach {issuer}"))?;
-        let metadata: AuthorityMetadata =
-            serde_json::from_slice(answer.body()).context("that is not an authority: its metadata does not read")?;
+        let metadata: AuthorityMetadata = serde_json::from_slice(answer.body())
+            .context("that is not an authority: its metadata does not read")?;
         if metadata.issuer != issuer {
             bail!("the authority at {issuer} says it is another one");
         }
@@ -99,6 +100,7 @@ fn read(answer: &http::Response<Bytes>) -> anyhow::Result<Value> {
     if answer.status().is_success() {
         return Ok(value);
     }
-    let sentence = value["detail"].as_str().or(value["error_description"].as_str()).unwrap_or("it gave no reason");
+    let sentence =
+        value["detail"].as_str().or(value["error_description"].as_str()).unwrap_or("it gave no reason");
     Err(Refused(format!("refused ({}): {sentence}", answer.status().as_u16())).into())
 }

@@ -96,7 +96,9 @@ fn connections(value: &Value) -> String {
             text(&item["revocations"]),
         ]
     });
-    if rows.is_empty() { "no agent was let in".into() } else {
+    if rows.is_empty() {
+        "no agent was let in".into()
+    } else {
         table(&["HANDLE", "STATUS", "FIRST SEEN", "LAST ACCESS", "ENDED"], &rows)
     }
 }
@@ -116,7 +118,12 @@ fn resources(value: &Value) -> String {
 
 fn servers(value: &Value) -> String {
     let rows = rows(value, |item| {
-        vec![text(&item["client_id"]), text(&item["status"]), text(&item["resource_uri"]), text(&item["name"])]
+        vec![
+            text(&item["client_id"]),
+            text(&item["status"]),
+            text(&item["resource_uri"]),
+            text(&item["name"]),
+        ]
     });
     table(&["ORIGIN", "STATUS", "RESOURCE", "NAME"], &rows)
 }

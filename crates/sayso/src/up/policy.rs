@@ -51,8 +51,9 @@ async fn reissue(authority: &Authority, wanted: &Wanted, home: &Home) -> anyhow:
     }
     let store = authority.store();
     for unit in store.units(&wanted.owner).await? {
-        let edited =
-            store.edit_unit(&wanted.owner, &unit.id, &Edit::default(), authority.issuer(), clock::now()).await?;
+        let edited = store
+            .edit_unit(&wanted.owner, &unit.id, &Edit::default(), authority.issuer(), clock::now())
+            .await?;
         edited.with_context(|| format!("the terms of `{}` cannot be renewed", unit.id))?;
     }
     home.replace("issuer", authority.issuer().as_bytes())

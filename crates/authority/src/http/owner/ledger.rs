@@ -32,17 +32,16 @@ struct Wanted {
 pub(in super::super) async fn page(State(authority): Shared, hers: Hers) -> Result<Response, Detail> {
     let wanted = wanted(&hers)?;
     // One more than asked for tells whether there is a next page.
-    let rows = authority
-        .store
-        .ledger(&hers.owner, wanted.handle.as_ref(), wanted.after, wanted.limit + 1)
-        .await?;
+    let rows =
+        authority.store.ledger(&hers.owner, wanted.handle.as_ref(), wanted.after, wanted.limit + 1).await?;
     let most = usize::try_from(wanted.limit).unwrap_or_default();
     let shown = rows.get(..most).unwrap_or(&rows);
     let entries: Vec<Entry<'_>> = shown.iter().map(|row| Entry { owner: &hers.owner, row }).collect();
     let mut response = json(StatusCode::OK, &entries);
     if let Some(last) = shown.last().filter(|_| rows.len() > shown.len()) {
         let link = next(authority.issuer(), &wanted, last.seq);
-        let link = HeaderValue::from_str(&link).map_err(|_| Detail::invalid("that handle cannot be linked to"))?;
+        let link =
+            HeaderValue::from_str(&link).map_err(|_| Detail::invalid("that handle cannot be linked to"))?;
         response.headers_mut().insert(LINK, link);
     }
     Ok(response)
@@ -53,8 +52,9 @@ fn wanted(hers: &Hers) -> Result<Wanted, Detail> {
     for (name, value) in hers.query()? {
         match name.as_str() {
             "handle" => {
-                wanted.handle =
-                    Some(Handle::parse(value).map_err(|_| Detail::invalid("handle is not a connection handle"))?);
+                wanted.handle = Some(
+                    Handle::parse(value).map_err(|_| Detail::invalid("handle is not a connection handle"))?,
+                );
             }
             "after" => wanted.after = number(&value, 0, i64::MAX - 1)?,
             "limit" => wanted.limit = number(&value, 1, PAGE)?,

@@ -16,7 +16,8 @@ use sayso_owner::negotiation::{Ask, Commitment};
 use sayso_owner::store::{Unavailable, Waiting};
 use sayso_protocol::payload::agreement::Mission;
 use sayso_protocol::{
-    ClientId, Handle, NegotiationId, OwnerName, ResourceId, S256, Scope, Timestamp, ToolName, UnitId, b64, json,
+    ClientId, Handle, NegotiationId, OwnerName, ResourceId, S256, Scope, Timestamp, ToolName, UnitId, b64,
+    json,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -100,7 +101,8 @@ pub(in super::super) async fn decide(
     let Decision { decision } = hers.json()?;
     // Read for the log alone; whether it still waits is decided by the store.
     let asked = find(&authority, &hers.owner, &family).await?.map(|waiting| waiting.ask);
-    let decided = authority.store.decide(&hers.owner, &family, decision, &hers.author, authority.now()).await?;
+    let decided =
+        authority.store.decide(&hers.owner, &family, decision, &hers.author, authority.now()).await?;
     decided.ok_or_else(|| Detail::unknown(UNKNOWN))?;
     tracing::info!(family = %family, decision = ?decision, "owner.decision");
     if decision == Answer::Approved && asked == Some(Ask::Connection) {

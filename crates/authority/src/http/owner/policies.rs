@@ -85,11 +85,11 @@ pub(in super::super) async fn list(State(authority): Shared, hers: Hers) -> Resu
 pub(in super::super) async fn create(State(authority): Shared, hers: Hers) -> Result<Response, Detail> {
     let New { id, name, resources, ask_me, rules, terms } = hers.json()?;
     no_rules(&rules)?;
-    let id = unit_id(id).ok_or_else(|| Detail::invalid("id must be 1 to 64 letters, digits, dots, dashes or underscores"))?;
+    let id = unit_id(id)
+        .ok_or_else(|| Detail::invalid("id must be 1 to 64 letters, digits, dots, dashes or underscores"))?;
     // INVARIANT: the store gives the version; one is a placeholder.
     let unit = Unit { id, name, resources, ask_me, version: 1, terms };
-    let saved =
-        authority.store.create_unit(&hers.owner, &unit, authority.issuer(), authority.now()).await?;
+    let saved = authority.store.create_unit(&hers.owner, &unit, authority.issuer(), authority.now()).await?;
     stored(&authority, &hers.owner, StatusCode::CREATED, &saved.map_err(unsaved)?).await
 }
 
@@ -187,7 +187,11 @@ fn unit_id(text: String) -> Option<UnitId> {
 }
 
 fn no_rules(rules: &[serde_json::Value]) -> Result<(), Detail> {
-    if rules.is_empty() { Ok(()) } else { Err(Detail::invalid("rules are not supported yet; leave them empty")) }
+    if rules.is_empty() {
+        Ok(())
+    } else {
+        Err(Detail::invalid("rules are not supported yet; leave them empty"))
+    }
 }
 
 fn unsaved(why: Unsaved) -> Detail {

@@ -109,7 +109,13 @@ mod tests {
     #[test]
     fn the_page_says_everything_and_marks_what_is_enforced() {
         let page = render(&terms("one trade"), "https://as.example/terms/ns/trading/v1");
-        for text in ["one trade", "trades:execute", "15 minutes", "resale</code> (undertaken", "enforced by the resource: single-use"] {
+        for text in [
+            "one trade",
+            "trades:execute",
+            "15 minutes",
+            "resale</code> (undertaken",
+            "enforced by the resource: single-use",
+        ] {
             assert!(page.contains(text), "{text}");
         }
     }

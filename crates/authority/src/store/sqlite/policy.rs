@@ -16,9 +16,6 @@ use sayso_protocol::payload::terms::Terms;
 use sayso_protocol::{ClientId, OwnerName, ResourceId, TemplateId, Timestamp, UnitId};
 use serde_json::json;
 
-/// Longest unit id whose terms can always be named.
-const LONGEST_ID: usize = 128;
-
 /// Creates a unit over registered resources that no unit governs.
 pub(super) fn create(
     db: &Connection,
@@ -27,9 +24,8 @@ pub(super) fn create(
     issuer: &str,
     now: Timestamp,
 ) -> Worked<Saved<Unit>> {
-    let saved = unit.check().map_err(Unsaved::from).and_then(|()| named(unit));
-    if let Err(unsaved) = saved {
-        return Ok(Outcome::Undone(Err(unsaved)));
+    if let Err(unfit) = unit.check() {
+        return Ok(Outcome::Undone(Err(unfit.into())));
     }
     let unit = Unit { version: next_version(db, owner, &unit.id)?, ..unit.clone() };
     let inserted = db
@@ -45,11 +41,6 @@ pub(super) fn create(
     }
     publish(db, owner, &unit, issuer, now)?;
     Ok(Outcome::Kept(Ok(unit)))
-}
-
-fn named(unit: &Unit) -> Result<(), Unsaved> {
-    let length = unit.id.as_str().chars().count();
-    if length <= LONGEST_ID { Ok(()) } else { Err(Unfit::Text("id", LONGEST_ID).into()) }
 }
 
 /// Puts a resource under a unit, at every server of hers that publishes it now. One that publishes the same id later

@@ -73,7 +73,7 @@ fn authority(answers: impl IntoIterator<Item = Answer>) -> (HttpAuthority, Arc<W
     let read = Arc::clone(&time);
     let clock: Clock = Arc::new(move || Timestamp(read.load(Ordering::SeqCst)));
     let client_id = "https://gw.example.test".parse().unwrap();
-    (HttpAuthority::new(wire.clone(), ISSUER, client_id, key(7), clock), wire, time)
+    (HttpAuthority::new(wire.clone(), ISSUER, client_id, "alice".parse().unwrap(), key(7), clock), wire, time)
 }
 
 fn ok(body: serde_json::Value) -> Answer {
@@ -214,7 +214,14 @@ async fn nonsense_is_not_an_introspection() {
 async fn an_authority_that_names_itself_otherwise_is_not_asked() {
     let wire = Arc::new(Wire { issuer: Some("https://as.example.test/"), ..Wire::default() });
     let client_id = "https://gw.example.test".parse().unwrap();
-    let authority = HttpAuthority::new(wire.clone(), ISSUER, client_id, key(7), Arc::new(|| NOW));
+    let authority = HttpAuthority::new(
+        wire.clone(),
+        ISSUER,
+        client_id,
+        "alice".parse().unwrap(),
+        key(7),
+        Arc::new(|| NOW),
+    );
     assert!(authority.introspect("t").await.is_err());
     assert!(wire.sent_to("/token").is_empty());
 }

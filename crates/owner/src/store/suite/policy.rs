@@ -140,16 +140,17 @@ pub fn an_edit_is_heeded_by_what_is_under_way(place: &dyn Place) {
     let stage = Stage::set(place);
     let agent = stage.admitted();
     let loosened = Edit { ask_me: Some(true), terms: None };
+    let version = |number: i64| template(&format!("ns-alice/trading/v{number}"));
     for _ in 0..PAIRS {
         let (ticket, old) = stage.terms(TRADE);
         let commit = || stage.commit(0, &agent, &ticket, &old);
         let (said, edited) = both(commit, || edit(&stage, 1, "trading", &loosened).unwrap());
-        let ticket = match said {
-            Said::Waits(ticket) => ticket,
+        let (ticket, agreed) = match said {
+            Said::Waits(ticket) => (ticket, old.terms.template_id),
             Said::Terms(ticket, new) => {
-                assert_eq!(new.terms.template_id, template(&format!("ns-alice/trading/v{}", edited.version)));
+                assert_eq!(new.terms.template_id, version(edited.version));
                 assert_ne!(new.nonce, old.nonce);
-                stage.commit(0, &agent, &ticket, &new).waits()
+                (stage.commit(0, &agent, &ticket, &new).waits(), new.terms.template_id)
             }
             other => panic!("{}", other.word()),
         };
@@ -157,11 +158,14 @@ pub fn an_edit_is_heeded_by_what_is_under_way(place: &dyn Place) {
         let (said, edited) =
             both(|| stage.poll(0, &ticket), || edit(&stage, 1, "trading", &loosened).unwrap());
         match said {
-            Said::Granted(_) => {}
+            // It came before the edit, and what was agreed to was current.
+            Said::Granted(_) => assert_eq!(agreed, version(edited.version - 1)),
+            // What is current now is not what was agreed to: she is asked again.
             Said::Terms(ticket, new) => {
-                assert_eq!(new.terms.template_id, template(&format!("ns-alice/trading/v{}", edited.version)));
-                // Her approval was of other terms: she is asked again.
-                stage.commit(0, &agent, &ticket, &new).waits();
+                let current = [version(edited.version - 1), version(edited.version)];
+                assert!(current.contains(&new.terms.template_id) && new.terms.template_id != agreed);
+                let said = stage.commit(0, &agent, &ticket, &new);
+                assert!(matches!(said, Said::Waits(_) | Said::Terms(..)), "{}", said.word());
             }
             other => panic!("{}", other.word()),
         }

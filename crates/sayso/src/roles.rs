@@ -1,0 +1,130 @@
+//! The roles alone: `sayso authority` and `sayso gateway`, each from its configuration file.
+//!
+//! Between them there is nothing but HTTP: the gateway logs in with its own key, the authority reads what the
+//! gateway lists. `up` is both in one process.
+
+pub mod authority;
+pub mod gateway;
+
+use crate::home::Home;
+use crate::settings::Settings;
+use crate::tables::Tables;
+use anyhow::{Context as _, bail};
+use clap::Args;
+use serde::Serialize;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+/// Flags of a role.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Every setting of the file can also be given in the environment: SAYSO_GATEWAY__LISTEN is\n\
+    `[gateway] listen`. Repeated tables ([[owner]], [[resource_server]], [[resource]]) are the file's alone."
+)]
+pub struct Command {
+    /// Configuration file, TOML.
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// Print the ready line as JSON, and nothing else, on stdout.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a role starts from.
+struct Start {
+    settings: Settings,
+    tables: Tables,
+    home: Home,
+}
+
+impl Command {
+    fn start(&self) -> anyhow::Result<Start> {
+        let settings = Settings::load(Some(&self.config), crate::settings::environment(), &[])?;
+        let tables = Tables::read(&self.config)?;
+        let data: PathBuf = settings.parse("data")?;
+        Ok(Start { tables, home: Home::open(&data)?, settings })
+    }
+
+    fn announce(&self, home: &Home, ready: &impl Serialize, sentence: &str) -> anyhow::Result<()> {
+        announce(home, ready, self.json, sentence)
+    }
+}
+
+/// Writes `ready.json` and tells stdout.
+pub(crate) fn announce(
+    home: &Home,
+    ready: &impl Serialize,
+    json: bool,
+    sentence: &str,
+) -> anyhow::Result<()> {
+    let line = serde_json::to_string(ready)?;
+    home.replace("ready.json", line.as_bytes())?;
+    println!("{}", if json { &line } else { sentence });
+    Ok(())
+}
+
+/// A listen address and the URL the world knows it by.
+pub(crate) struct Address {
+    listen: SocketAddr,
+    public_url: Option<String>,
+}
+
+impl Address {
+    /// Reads `{role}.listen` and `{role}.public_url`.
+    pub(crate) fn read(settings: &Settings, role: &str) -> anyhow::Result<Self> {
+        let listen: SocketAddr = settings.parse(&format!("{role}.listen"))?;
+        if !listen.ip().is_loopback() {
+            bail!(
+                "`{role}.listen` is {listen}: plain http is served on loopback only; put TLS in front of it"
+            );
+        }
+        let public_url = settings.text(&format!("{role}.public_url"));
+        Ok(Self { listen, public_url: public_url.map(|url| url.trim_end_matches('/').to_owned()) })
+    }
+
+    /// Listens.
+    pub(crate) async fn bind(&self, role: &str) -> anyhow::Result<(TcpListener, String)> {
+        let listener = TcpListener::bind(self.listen).await.with_context(|| {
+            format!("cannot listen on {} for the {role}; free it or choose another address", self.listen)
+        })?;
+        let url = match &self.public_url {
+            Some(url) => url.clone(),
+            None => format!("http://{}", listener.local_addr()?),
+        };
+        Ok((listener, url))
+    }
+}
+
+/// Completes when `stopped` turns true, or when nobody can turn it any more.
+pub(crate) fn until(stopped: &watch::Receiver<bool>) -> impl Future<Output = ()> + Send + 'static {
+    let mut stopped = stopped.clone();
+    async move { drop(stopped.wait_for(|stop| *stop).await) }
+}
+
+/// Completes at SIGINT or SIGTERM.
+pub(crate) async fn interrupted() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let terminated = async {
+        match signal(SignalKind::terminate()) {
+            Ok(mut signal) => drop(signal.recv().await),
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        () = terminated => {}
+    }
+}
+
+/// Where the store is: `store.url`, or `sayso.db` in the data folder.
+fn store_path(settings: &Settings, home: &Home) -> anyhow::Result<PathBuf> {
+    match settings.text("store.url") {
+        None => Ok(home.path("sayso.db")),
+        Some(url) => match url.strip_prefix("sqlite:") {
+            Some(path) => Ok(Path::new(path).to_owned()),
+            None => bail!("`store.url` is {url}: this build keeps its store in SQLite, as sqlite:PATH"),
+        },
+    }
+}

@@ -1,0 +1,141 @@
+//! `sayso authority`: owners, their resource servers, and the HTTP they are asked through.
+
+use super::{Address, Command, Start, interrupted, store_path, until};
+use crate::clock;
+use crate::home::Home;
+use crate::settings::Settings;
+use crate::tables::ResourceServerTable;
+use anyhow::{Context as _, bail};
+use sayso_authority::keys::Keys;
+use sayso_authority::store::SqliteStore;
+use sayso_authority::{Authority, Config};
+use sayso_fetch::{Client, Reach};
+use sayso_owner::ledger::Author;
+use sayso_owner::registry::{ResourceServer, Standing};
+use sayso_owner::store::{DeviceKey, Store};
+use sayso_owner::unit::Owner;
+use sayso_protocol::{OwnerName, Thumbprint};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// What is told when the authority answers.
+#[derive(Debug, Serialize)]
+struct Ready {
+    ready: bool,
+    authority: String,
+    owner: Option<String>,
+    owner_key: Option<PathBuf>,
+    owner_keys: Vec<PathBuf>,
+    version: &'static str,
+}
+
+/// Runs until interrupted.
+///
+/// # Errors
+/// When something cannot be set up; the sentence says what to do.
+pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
+    let Start { settings, tables, home } = command.start()?;
+    if tables.owner.is_empty() {
+        bail!("name at least one owner: [[owner]] with name = \"alice\"");
+    }
+    let (listener, issuer) = Address::read(&settings, "authority")?.bind("authority").await?;
+    let owners: Vec<OwnerName> = tables.owner.iter().map(|owner| owner.name.clone()).collect();
+    let named = owners.iter().map(|name| Ok(Owner { name: name.clone(), namespace: clock::name()? }));
+    let authority = open(&settings, &home, &issuer, named.collect::<anyhow::Result<_>>()?).await?;
+    let mut owner_keys = vec![];
+    for owner in &owners {
+        owner_keys.push(enrol(&**authority.store(), &home, owner).await?);
+    }
+    for server in &tables.resource_server {
+        admit(&**authority.store(), server, &owners).await?;
+    }
+    let ready = Ready {
+        ready: true,
+        authority: issuer.clone(),
+        owner: owners.first().map(ToString::to_string),
+        owner_key: owner_keys.first().cloned(),
+        owner_keys,
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    let (stop, stopped) = watch::channel(false);
+    let serving = tokio::spawn(sayso_authority::serve(listener, authority, until(&stopped)));
+    command.announce(&home, &ready, &format!("the authority is ready at {issuer}"))?;
+    interrupted().await;
+    let _ = stop.send(true);
+    serving.await??;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The authority over the store and keys of a data folder.
+pub(crate) async fn open(
+    settings: &Settings,
+    home: &Home,
+    issuer: &str,
+    owners: Vec<Owner>,
+) -> anyhow::Result<Arc<Authority>> {
+    let config = Config {
+        interval: settings.parse("authority.interval")?,
+        edition: settings.edition()?,
+        require_signed_polls: settings.parse("authority.require_signed_polls")?,
+        owners,
+        ..Config::at(issuer)
+    };
+    let path = store_path(settings, home)?;
+    let store =
+        SqliteStore::open(&path).with_context(|| format!("cannot open the store {}", path.display()))?;
+    let keys = Keys::open_or_create(&home.path(""))?;
+    let fetch = Arc::new(Client::new(Reach::Configured));
+    Ok(Authority::open(config, keys, Arc::new(store), fetch, Arc::new(clock::now)).await?)
+}
+
+/// Enrols the owner's device key of this folder, drawn at first use; returns where it is.
+pub(crate) async fn enrol(store: &dyn Store, home: &Home, owner: &OwnerName) -> anyhow::Result<PathBuf> {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if !owner.as_str().chars().all(plain) || owner.as_str().len() > 64 {
+        bail!("an owner's name may hold only a-z, 0-9 and `-`, at most 64: `{owner}`");
+    }
+    let (key, path) = home.key(&format!("owner-{owner}"))?;
+    let public = key.verifying();
+    let device = DeviceKey {
+        owner: owner.clone(),
+        jwk: public.jwk(),
+        thumbprint: public.thumbprint(),
+        label: "drawn at set-up".into(),
+    };
+    store.enrol(&device, &Author::Setup, clock::now()).await?;
+    Ok(path)
+}
+
+async fn admit(store: &dyn Store, server: &ResourceServerTable, owners: &[OwnerName]) -> anyhow::Result<()> {
+    if !owners.contains(&server.owner) {
+        bail!(
+            "[[resource_server]] {} names owner `{}`, who is not among [[owner]]",
+            server.client_id,
+            server.owner
+        );
+    }
+    let name = server.name.clone().unwrap_or_else(|| server.client_id.to_string());
+    let record = resource_server(server, name, None);
+    Ok(store.settle_resource_server(&record, clock::now()).await?)
+}
+
+/// A resource server that set-up vouches for, recorded as set-up and not as the owner's doing (D-22).
+pub(crate) fn resource_server(
+    server: &ResourceServerTable,
+    name: String,
+    pinned_key: Option<Thumbprint>,
+) -> ResourceServer {
+    ResourceServer {
+        owner: Some(server.owner.clone()),
+        client_id: server.client_id.clone(),
+        name,
+        resource_uri: server.resource_uri.clone(),
+        status: Standing::Active,
+        auth_method: "signature".into(),
+        registered_at: clock::now(),
+        pinned_key,
+    }
+}

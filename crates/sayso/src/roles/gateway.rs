@@ -1,0 +1,108 @@
+//! `sayso gateway`: resources behind one origin, each under the authority its owner chose.
+
+use super::{Address, Command, Start, interrupted, until};
+use crate::clock;
+use crate::settings::Settings;
+use crate::tables::ResourceTable;
+use anyhow::bail;
+use sayso_enforce::authority::http::HttpAuthority;
+use sayso_enforce::authority::keys::HttpKeys;
+use sayso_enforce::listing::Reader;
+use sayso_fetch::{Client, Fetch, Reach};
+use sayso_gateway::{Gateway, GatewayConfig, ResourceConfig};
+use sayso_protocol::{ClientId, SigningKey};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// What is told when the gateway answers.
+#[derive(Debug, Serialize)]
+struct Ready {
+    ready: bool,
+    gateway: String,
+    resource: Option<String>,
+    resources: Vec<String>,
+    version: &'static str,
+}
+
+/// Runs until interrupted.
+///
+/// # Errors
+/// When something cannot be set up; the sentence says what to do.
+pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
+    let Start { settings, tables, home } = command.start()?;
+    if tables.resource.is_empty() {
+        bail!(
+            "name at least one resource: [[resource]] with path, owner, authority, realm, upstream and tools"
+        );
+    }
+    let (listener, url) = Address::read(&settings, "gateway")?.bind("gateway").await?;
+    let (key, _) = home.key("gateway")?;
+    let gateway = assemble(&settings, &tables.resource, &url, key)?;
+    let resources: Vec<String> = tables.resource.iter().map(|it| format!("{url}{}", it.path)).collect();
+    let ready = Ready {
+        ready: true,
+        gateway: url.clone(),
+        resource: resources.first().cloned(),
+        resources,
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    let (stop, stopped) = watch::channel(false);
+    let end = until(&stopped);
+    let serving = tokio::spawn(async move { sayso_gateway::serve(listener, gateway, end).await });
+    command.announce(&home, &ready, &format!("the gateway is ready at {url}"))?;
+    interrupted().await;
+    let _ = stop.send(true);
+    serving.await??;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn assemble(
+    settings: &Settings,
+    tables: &[ResourceTable],
+    url: &str,
+    key: SigningKey,
+) -> anyhow::Result<Gateway> {
+    let fetch: Arc<dyn Fetch> = Arc::new(Client::new(Reach::Configured));
+    let client_id = ClientId::parse(url)?;
+    let issuers: BTreeSet<&str> = tables.iter().map(|table| table.authority.as_str()).collect();
+    let reader = |issuer: &&str| Reader {
+        issuer: (*issuer).to_owned(),
+        keys: Arc::new(HttpKeys::new(Arc::clone(&fetch), *issuer, Arc::new(clock::now))),
+    };
+    let resource = |table: &ResourceTable| {
+        let authority = HttpAuthority::new(
+            Arc::clone(&fetch),
+            table.authority.clone(),
+            client_id.clone(),
+            table.owner.clone(),
+            key.clone(),
+            Arc::new(clock::now),
+        );
+        Ok(ResourceConfig {
+            path: table.path.clone(),
+            realm: table.realm.clone(),
+            owner: table.owner.clone(),
+            as_uri: table.authority.clone(),
+            authority: Arc::new(authority),
+            edition: settings.edition()?,
+            tools: table.tools()?,
+            open_methods: table.open_methods.clone(),
+            allowed_origins: table.allowed_origins.clone(),
+            accept_uncovered_body: table.accept_uncovered_body,
+            serve_query: false,
+            upstream: table.upstream.clone(),
+        })
+    };
+    let config = GatewayConfig {
+        public_url: url.to_owned(),
+        hosts: vec![],
+        readers: issuers.iter().map(reader).collect(),
+        resources: tables.iter().map(resource).collect::<anyhow::Result<_>>()?,
+        body_limit: settings.parse("gateway.body_limit")?,
+        key: key.clone(),
+    };
+    Ok(Gateway::new(config, Arc::new(clock::now))?)
+}

@@ -1,0 +1,173 @@
+//! The repeated tables of a configuration file: owners, resource servers, resources with their tools.
+//!
+//! Parsed once into types that cannot be wrong; a member nobody knows is refused by name.
+
+use anyhow::{Context as _, bail};
+use sayso_enforce::consequence::Consequence;
+use sayso_enforce::resource::ToolSettings;
+use sayso_protocol::{ClientId, OwnerName, Realm, ResourceId, Scope, ToolName};
+use serde::Deserialize;
+use std::path::Path;
+
+/// Names of the tables that repeat; everything else in a file is a setting.
+pub(crate) const NAMES: [&str; 3] = ["owner", "resource_server", "resource"];
+
+/// The repeated tables of one file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Tables {
+    /// `[[owner]]`
+    #[serde(default)]
+    pub(crate) owner: Vec<OwnerTable>,
+    /// `[[resource_server]]`
+    #[serde(default)]
+    pub(crate) resource_server: Vec<ResourceServerTable>,
+    /// `[[resource]]`
+    #[serde(default)]
+    pub(crate) resource: Vec<ResourceTable>,
+}
+
+/// An owner this authority serves.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OwnerTable {
+    /// Her name here.
+    pub(crate) name: OwnerName,
+}
+
+/// A resource server that is known, and trusted, from the start (D-22). Its keys are those it publishes.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ResourceServerTable {
+    /// Its origin.
+    pub(crate) client_id: ClientId,
+    /// Whose resources it has.
+    pub(crate) owner: OwnerName,
+    /// The resource it fronts.
+    pub(crate) resource_uri: String,
+    /// For people.
+    pub(crate) name: Option<String>,
+}
+
+/// A resource behind a gateway.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ResourceTable {
+    /// Its path, e.g. `/mcp`.
+    pub(crate) path: String,
+    /// Whose it is.
+    pub(crate) owner: OwnerName,
+    /// The issuer of the authority she chose.
+    pub(crate) authority: String,
+    /// A constant of this server, never a person's name.
+    pub(crate) realm: Realm,
+    /// The MCP endpoint behind it.
+    pub(crate) upstream: String,
+    /// The tools. One that is not here is refused.
+    pub(crate) tools: Vec<ToolTable>,
+    /// Tools whose every call needs a grant of its own.
+    #[serde(default)]
+    pub(crate) single_use: Vec<ToolName>,
+    /// Methods opened beyond the usual ones.
+    #[serde(default)]
+    pub(crate) open_methods: Vec<String>,
+    /// Browser origins served.
+    #[serde(default)]
+    pub(crate) allowed_origins: Vec<String>,
+    /// Whether older peers may leave the body uncovered (D-8).
+    #[serde(default)]
+    pub(crate) accept_uncovered_body: bool,
+}
+
+/// A tool of a resource.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ToolTable {
+    /// The tool's name.
+    pub(crate) name: ToolName,
+    /// The scopes that suffice to call it.
+    pub(crate) scopes: Vec<Scope>,
+    /// Its resource id; `realm/name` when absent.
+    pub(crate) resource_id: Option<ResourceId>,
+    /// How much remedy there is after a call.
+    pub(crate) consequence: Option<String>,
+}
+
+impl Tables {
+    /// Reads the repeated tables of a file.
+    pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let mut table: toml::Table =
+            text.parse().with_context(|| format!("{} is not TOML", path.display()))?;
+        table.retain(|name, value| NAMES.iter().any(|it| *name == **it) && value.is_array());
+        table.try_into().with_context(|| format!("in {}", path.display()))
+    }
+}
+
+impl ResourceTable {
+    /// Its tools as the enforcement core takes them.
+    pub(crate) fn tools(&self) -> anyhow::Result<Vec<ToolSettings>> {
+        if let Some(unknown) =
+            self.single_use.iter().find(|name| !self.tools.iter().any(|it| it.name == **name))
+        {
+            bail!("single_use names `{unknown}`, which is not among the tools of {}", self.path);
+        }
+        let settings = |tool: &ToolTable| {
+            let named = || ResourceId::parse(format!("{}/{}", self.realm, tool.name));
+            Ok(ToolSettings {
+                tool: tool.name.clone(),
+                resource_id: tool.resource_id.clone().map_or_else(named, Ok)?,
+                scopes: tool.scopes.clone(),
+                single_use: self.single_use.contains(&tool.name),
+                consequence: tool.consequence.as_deref().map(str::parse::<Consequence>).transpose()?,
+                definition: None,
+                mirrors: vec![],
+            })
+        };
+        self.tools.iter().map(settings).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> anyhow::Result<Tables> {
+        let dir = tempfile::tempdir()?;
+        let path = dir.path().join("sayso.toml");
+        std::fs::write(&path, text)?;
+        Tables::read(&path)
+    }
+
+    const RESOURCE: &str = r#"
+        [gateway]
+        listen = "127.0.0.1:0"
+        [[resource]]
+        path = "/mcp"
+        owner = "alice"
+        authority = "http://127.0.0.1:8440"
+        realm = "vault"
+        upstream = "http://127.0.0.1:9/mcp"
+        single_use = ["trade"]
+        [[resource.tools]]
+        name = "trade"
+        scopes = ["trade:call"]
+    "#;
+
+    #[test]
+    fn tools_are_named_under_their_realm() {
+        let tables = read(RESOURCE).unwrap();
+        let [tool] = &tables.resource[0].tools().unwrap()[..] else { panic!("one tool") };
+        assert_eq!(tool.resource_id.as_str(), "vault/trade");
+        assert!(tool.single_use);
+    }
+
+    #[test]
+    fn a_member_nobody_knows_is_refused_by_name() {
+        let fault = read(&RESOURCE.replace("single_use", "single_user")).err().unwrap();
+        assert!(format!("{fault:#}").contains("single_user"), "{fault:#}");
+        let tables = read(&RESOURCE.replace("[\"trade\"]", "[\"other\"]")).unwrap();
+        assert!(tables.resource[0].tools().is_err());
+    }
+}

@@ -1,0 +1,88 @@
+//! What the fuzzer starts from: the vectors of the repository in the forms the targets read, and for the other
+//! targets what our own encoders write, whole, so that a change of one byte already leads somewhere.
+
+use std::fs;
+
+use sayso_protocol::b64;
+use sayso_testkit::source;
+use serde_json::Value;
+
+#[path = "written.rs"]
+mod written;
+
+/// A seed: the name of its target, and the input.
+pub(crate) type Seed = (&'static str, Vec<u8>);
+
+/// Every seed of every target.
+pub(crate) fn all() -> Vec<Seed> {
+    let mut seeds = Vec::new();
+    canon(&mut seeds);
+    messages(&mut seeds);
+    signatures(&mut seeds);
+    verdicts(&mut seeds);
+    seeds.extend(written::all());
+    seeds.retain(|(_, input)| input.len() <= super::LONGEST);
+    seeds
+}
+
+fn vectors(folder: &str) -> Vec<Value> {
+    let folder = source::root().join("vectors").join(folder);
+    let mut all = Vec::new();
+    for name in super::names(&folder) {
+        let text = fs::read_to_string(folder.join(name)).expect("a file of vectors");
+        let file: Value = serde_json::from_str(&text).expect("vectors are JSON");
+        all.extend(file["vectors"].as_array().expect("a list of vectors").iter().cloned());
+    }
+    all
+}
+
+fn canon(seeds: &mut Vec<Seed>) {
+    for vector in vectors("canon") {
+        for text in [&vector["input"]["text"], &vector["expect"]["text"]] {
+            seeds.extend(text.as_str().map(|text| ("json", text.into())));
+        }
+    }
+}
+
+fn messages(seeds: &mut Vec<Seed>) {
+    for vector in vectors("message") {
+        let input = &vector["input"];
+        let encoded = input["body_base64"].as_str().and_then(|text| b64::decode_standard(text).ok());
+        let Some(body) = input["body"].as_str().map(|text| text.as_bytes().to_vec()).or(encoded) else {
+            continue;
+        };
+        seeds.push(("message", framed(String::new(), &input["headers"], &body)));
+    }
+}
+
+fn signatures(seeds: &mut Vec<Seed>) {
+    for vector in vectors("sig") {
+        let request = &vector["request"];
+        let text = |name: &str| request[name].as_str().unwrap_or_default();
+        let query = request["query"].as_str().map(|query| format!("?{query}")).unwrap_or_default();
+        let line =
+            format!("{} {}{query} {} {}\n", text("method"), text("path"), text("authority"), text("scheme"));
+        seeds.push(("sig_fields", framed(line, &request["headers"], text("body").as_bytes())));
+    }
+}
+
+fn verdicts(seeds: &mut Vec<Seed>) {
+    for vector in vectors("verdict") {
+        let request = &vector["request"];
+        let body = request["body"].as_str().unwrap_or_default();
+        seeds.push(("message", framed(String::new(), &request["headers"], body.as_bytes())));
+        for answer in [&vector["introspection"], &vector["consume"]] {
+            if answer.is_object() {
+                seeds.push(("introspection", answer.to_string().into()));
+            }
+        }
+    }
+}
+
+fn framed(mut head: String, headers: &Value, body: &[u8]) -> Vec<u8> {
+    for header in headers.as_array().map(Vec::as_slice).unwrap_or_default() {
+        let text = |index: usize| header[index].as_str().unwrap_or_default();
+        head.push_str(&format!("{}: {}\n", text(0), text(1)));
+    }
+    [head.as_bytes(), b"\n", body].concat()
+}

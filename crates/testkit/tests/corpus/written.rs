@@ -1,0 +1,326 @@
+//! Seeds for the targets without vectors, written by our own encoders or, where a peer writes otherwise, by hand.
+
+use http::HeaderValue;
+use sayso_protocol::envelope::jsonrpc::{self, Codes};
+use sayso_protocol::envelope::{rfc9728, www_authenticate};
+use sayso_protocol::jws::{KeyName, sign};
+use sayso_protocol::payload::agreement::{self, AgreementClaims};
+use sayso_protocol::payload::challenge::Challenge;
+use sayso_protocol::payload::edition::Edition;
+use sayso_protocol::payload::metadata::KeySet;
+use sayso_protocol::payload::negotiation::{TokenError, TokenReply, UMA_TICKET};
+use sayso_protocol::payload::refusal::{Code, Refusal};
+use sayso_protocol::payload::remediation::Attempted;
+use sayso_protocol::payload::terms::RequiredClaim;
+use sayso_protocol::payload::{receipt, rpt};
+use sayso_protocol::{SigningKey, canon};
+use serde_json::{Value, json};
+
+use super::Seed;
+use crate::targets::agreement::{NOW, proffer};
+use crate::targets::{jws, ticket};
+
+pub(super) fn all() -> Vec<Seed> {
+    let mut seeds = Vec::new();
+    let mut add = |target: &'static str, inputs: Vec<String>| {
+        seeds.extend(inputs.into_iter().map(|input| (target, input.into_bytes())));
+    };
+    add("agreement", agreements());
+    add("challenge", challenges());
+    add("jsonrpc", errors());
+    add("jws", signed());
+    add("keys", keys());
+    add("metadata", documents());
+    add("mirrors", mirrors());
+    add("ticket", tickets());
+    add("token_answer", answers());
+    add("token_form", forms());
+    add("introspection", protection());
+    add("ids", names());
+    seeds
+}
+
+fn claims() -> Value {
+    json!({
+        "iss": "agent", "aud": "https://as.example", "iat": NOW.0, "template_id": "alice/trades/v1",
+        "terms_uri": "https://as.example/terms/alice/trades/v1", "purpose": "place one order",
+        "scope": ["trades:execute"], "expires_in": 600, "prohibited": ["resale"], "family": "neg-1", "nonce": "n-1",
+        "operation": {"tool": "execute_trade", "params": {"symbol": "VTI", "quantity": 3, "price": 1.5e2}},
+        "reason": "asked to", "mission": {"approver": "https://m.example", "s256": canon::s256_bytes(b"m")},
+    })
+}
+
+fn token(key: &SigningKey, claims: &Value) -> String {
+    let claims: AgreementClaims = serde_json::from_value(claims.clone()).expect("claims");
+    agreement::sign(key, &claims).expect("an agreement")
+}
+
+fn agreements() -> Vec<String> {
+    let whole = claims();
+    let without = |member: &str| {
+        let mut claims = claims();
+        claims.as_object_mut().expect("an object").remove(member);
+        claims.to_string()
+    };
+    vec![
+        whole.to_string(),
+        without("operation"),
+        without("nonce"),
+        without("mission"),
+        whole.to_string().replace("\"quantity\":3", "\"quantity\":9007199254740993"),
+        whole.to_string().replace("1.5e2", "0.1234567890123456"),
+        token(&jws::key(), &whole),
+    ]
+}
+
+fn challenge() -> Challenge {
+    let scopes = vec!["trades:execute".parse().expect("a scope"), "trades:read".parse().expect("a scope")];
+    let (resource, tool) = ("vault/execute_trade".parse(), "execute_trade".parse());
+    let attempted = Attempted::new(
+        Edition::Sept11,
+        "https://gw.example",
+        resource.expect("an id"),
+        tool.expect("a tool"),
+        scopes.clone(),
+    );
+    Challenge {
+        realm: "vault \"of\" \\ alice".parse().expect("a realm"),
+        as_uri: "https://as.example".into(),
+        ticket: "tkt-1".into(),
+        resource_metadata: "https://gw.example/.well-known/oauth-protected-resource/mcp".into(),
+        scopes,
+        remediation: attempted.expect("an attempt").remediation("https://as.example", "tkt-1"),
+    }
+}
+
+fn challenges() -> Vec<String> {
+    let header: HeaderValue = www_authenticate::encode(&challenge()).expect("a challenge");
+    let ours = header.to_str().expect("ASCII");
+    let bare = r#"UMA error="insufficient_authorization", as_uri="https://as.example", ticket="t""#;
+    vec![
+        ours.into(),
+        bare.into(),
+        format!("Basic realm=\"a, b\", {ours}, Bearer realm=x, ticket=\"other\""),
+        format!("Negotiate YWJjZA==\n{ours}\nDPoP algs=\"ES256 EdDSA\""),
+        format!("{ours}, {bare}"),
+        format!(" , {} ,, x-new = a", bare.replace("UMA", "uMa").replace('=', "\t= ")),
+        bare.replace("\"t\"", "\"t\", ticket=u"),
+        "UMA realm=\"x, UMA as_uri=\\\"https://evil.example\\\"\", error=\"insufficient_authorization\""
+            .into(),
+        "UMA".into(),
+    ]
+}
+
+fn errors() -> Vec<String> {
+    let (id, codes) = ("\"a\\u0062\"".parse().expect("an id"), Codes::default());
+    let ours = jsonrpc::response(&id, &jsonrpc::challenge(codes, &challenge())).expect("a response");
+    let refused = Refusal::new(Code::OperationMismatch, "another operation");
+    let refused = jsonrpc::response(&id, &jsonrpc::refusal(codes, &refused)).expect("a response");
+    let error =
+        |data: Value| json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32001, "data": data}}).to_string();
+    vec![
+        String::from_utf8(ours).expect("UTF-8"),
+        String::from_utf8(refused).expect("UTF-8"),
+        error(json!({"error": "uma_challenge", "as_uri": "https://as.example", "ticket": "t"})),
+        error(json!({"error": "insufficient_authorization", "ticket": "t"})),
+        error(json!({"error": "invalid_token", "status": 401})),
+        error(json!({"error": 1, "status": 99999})),
+        error(Value::Null),
+        r#"{"jsonrpc":"2.0","id":1,"result":{}}"#.into(),
+    ]
+}
+
+fn grant() -> Value {
+    let key = jws::key();
+    let digest = canon::s256_bytes(b"agreement");
+    json!({
+        "iss": "https://as.example", "aud": "https://gw.example", "jti": "j", "iat": NOW.0, "exp": NOW.0 + 600,
+        "sub": "jkt:x", "client_id": "jkt:x", "cnf": {"jwk": key.verifying().jwk()}, "owner": "alice",
+        "permissions": [{"resource_id": "vault/x", "resource_scopes": ["x:call"], "exp": NOW.0 + 60, "nbf": NOW.0}],
+        "contract": digest, "consequence": "irreversible", "single_use": true,
+        "operation": {"tool": "x", "params_s256": digest},
+    })
+}
+
+fn signed() -> Vec<String> {
+    let key = jws::key();
+    let accepted = token(&key, &claims());
+    let receipt = json!({
+        "iss": "https://as.example", "sub": "jkt:x", "iat": NOW.0, "terms_uri": "https://as.example/t", "family": "n",
+        "template_id": "alice/x/v1", "agreement": canon::s256_bytes(accepted.as_bytes()), "agreement_jws": accepted,
+    });
+    let head = |typ: &str, more: Value| {
+        let mut head = json!({"alg": "EdDSA", "typ": typ});
+        head.as_object_mut().expect("an object").extend(more.as_object().cloned().unwrap_or_default());
+        head.to_string()
+    };
+    let published = json!({"kid": jws::KID});
+    vec![
+        format!("{}\n{receipt}", head(receipt::TYP, published.clone())),
+        format!("{}\n{}", head(receipt::TYP, published.clone()), json!({"agreement": "s256:AA"})),
+        format!("{}\n{}", head(rpt::TYP, published), grant()),
+        format!("{}\n{{}}", head("x", json!({"jwk": key.verifying().jwk()}))),
+        format!("{}\n{{}}", head("x", json!({"crit": ["b64"], "b64": false}))),
+        "{\"alg\":\"none\"}\n{}".into(),
+        sign(&key, rpt::TYP, &KeyName::Jwk, &grant()).expect("a grant"),
+    ]
+}
+
+fn keys() -> Vec<String> {
+    let key = jws::key();
+    let mut set = serde_json::to_value(KeySet::of([key.verifying()])).expect("a key set");
+    let foreign = json!({"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA", "kid": "ec"});
+    let weak = json!({"kty": "OKP", "crv": "Ed25519", "x": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"});
+    let one = set.to_string();
+    set["keys"].as_array_mut().expect("keys").extend([foreign, weak]);
+    let jwk = serde_json::to_string(&key.verifying().jwk()).expect("a key");
+    vec![one, set.to_string(), jwk, SigningKey::seed_to_pem(&[3; 32]), "\u{1}".repeat(32)]
+}
+
+fn documents() -> Vec<String> {
+    let resource = json!({
+        "resource": "https://gw.example/mcp", "authorization_servers": ["https://as.example"],
+        "jwks_uri": "https://gw.example/jwks", "scopes_supported": ["x:call"], "bearer_methods_supported": ["header"],
+        "resource_signing_alg_values_supported": ["EdDSA"], "owner_resources_endpoint": "https://gw.example/owner",
+        "tool_surfaces": [{"tool": "x", "resource_scopes": ["x:call"], "consequence": "reversible"}],
+    });
+    let metadata = serde_json::from_value(resource.clone()).expect("metadata");
+    let listing = json!({"resources": [{
+        "_id": "vault/x", "name": "x", "type": "tool", "tool": "x", "resource_scopes": ["x:call"],
+        "consequence": "reversible", "definition": canon::s256_bytes(b"d"),
+    }]});
+    let authority = json!({
+        "issuer": "https://as.example", "token_endpoint": "https://as.example/token", "jwks_uri": "https://as.example/k",
+        "permission_endpoint": "p", "introspection_endpoint": "i", "consume_endpoint": "c", "terms_endpoint": "t",
+        "owner_endpoint": "o", "grant_types_supported": [UMA_TICKET], "claim_token_formats_supported": [],
+        "uma_profiles_supported": [], "sayso_audit_endpoint": "a",
+    });
+    let signed = rfc9728::document(&metadata, &jws::key(), NOW).expect("a document");
+    let terms = serde_json::to_string(&proffer().terms).expect("terms");
+    let demand =
+        serde_json::to_string(&RequiredClaim::agreement(Edition::Sept15, proffer())).expect("a demand");
+    vec![
+        resource.to_string(),
+        signed.to_string(),
+        listing.to_string(),
+        authority.to_string(),
+        terms,
+        demand,
+        json!({"resource": "http://[::1]:8441/a%20b/", "jwks_uri": 1, "n": 1.5}).to_string(),
+    ]
+}
+
+fn mirrors() -> Vec<String> {
+    let schema = json!({"type": "object", "properties": {
+        "symbol": {"type": "string", "x-mcp-header": "Symbol"},
+        "order": {"type": "object", "properties": {
+            "quantity": {"type": "integer", "x-mcp-header": "Quantity"},
+            "dry": {"type": "boolean", "x-mcp-header": "Dry"},
+        }},
+    }});
+    let arguments = r#"{"symbol":"VTI","order":{"quantity":3e0,"dry":true}}"#;
+    let lines = "mcp-param-symbol: VTI\nmcp-param-quantity: 3\nmcp-param-dry: true\n";
+    let body = |arguments: &str| format!("{{\"schema\":{schema},\"arguments\":{arguments}}}");
+    let named = |label: &str| body(arguments).replace("Quantity", label);
+    vec![
+        format!("{lines}\n{}", body(arguments)),
+        format!(
+            "{}\n{}",
+            lines.replace("VTI", "=?base64?w6k=?="),
+            body(&arguments.replace("VTI", "\\u00e9"))
+        ),
+        format!("{lines}\n{}", body(r#"{"symbol":null,"order":{"quantity":-0,"dry":false}}"#)),
+        format!("{}\n{}", lines.replace('3', "+3"), body(r#"{"symbol":" VTI","order":[]}"#)),
+        format!("\n{}", named("symbol")),
+        format!("\n{}", named("a b")),
+        format!("\n{}", named("Quantity").replace("\"integer\"", "\"number\"")),
+    ]
+}
+
+fn tickets() -> Vec<String> {
+    let attempt = json!({
+        "negotiation": "neg-1", "owner": "alice", "resource_server": "https://gw.example", "resource": "vault/x",
+        "scopes": ["x:call"], "expires": NOW.0,
+    });
+    let sealed =
+        ticket::sealer(1).seal(&serde_json::from_value(attempt.clone()).expect("an attempt"), [9; 12]);
+    let sealed = sealed.ok().expect("a ticket");
+    vec![attempt.to_string(), sealed.replace("tkt1.k1", "tkt1.k2"), sealed]
+}
+
+fn answers() -> Vec<String> {
+    let demand = RequiredClaim::agreement(Edition::Sept11, proffer());
+    let replies = [
+        TokenReply::NeedInfo { ticket: "t".into(), claim: Box::new(demand) },
+        TokenReply::Submitted { ticket: "t".into(), interval: 5 },
+        TokenReply::Granted { access_token: "a".into(), expires_in: 60, receipt: "r".into() },
+        TokenReply::refused(TokenError::InvalidGrant, "present a ticket of this authority"),
+    ];
+    let mut answers: Vec<String> =
+        replies.iter().map(|reply| format!("{}{}", reply.status(), reply.body())).collect();
+    answers.push(r#"200{"access_token":"a","expires_in":1,"token_type":"Bearer"}"#.into());
+    answers.push(r#"503{"error":"temporarily_unavailable"}"#.into());
+    answers
+}
+
+fn forms() -> Vec<String> {
+    let ticket = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Auma-ticket&ticket=tkt1.k1.AA";
+    let format = "urn%3Auma4agents%3Aformat%3Amyterms-agreement-v1%2Bjws";
+    vec![
+        ticket.into(),
+        format!("{ticket}&claim_token=ZXk&claim_token_format={format}"),
+        format!("{ticket}&decline=true"),
+        format!("{ticket}&decline=false&ticket="),
+        "grant_type=client_credentials&scope=uma_protection&client_id=https%3A%2F%2Fgw.example&owner=alice"
+            .into(),
+        "grant_type=client_credentials&client_secret=s&client_assertion=".into(),
+        "grant_type=password&username=a+b&password=%zz%C3".into(),
+    ]
+}
+
+fn protection() -> Vec<String> {
+    let mut live = grant();
+    live["active"] = true.into();
+    live["token_type"] = rpt::SCHEME.into();
+    live["family"] = "neg-1".into();
+    let dead = |reason: &str| json!({"active": false, "error": reason}).to_string();
+    vec![
+        live.to_string(),
+        dead("already_consumed"),
+        dead("x-new"),
+        r#"{"active":false}"#.into(),
+        r#"{"active":true}"#.into(),
+        json!({"resource_id": "vault/x", "resource_scopes": ["x:call"]}).to_string(),
+        json!({"family": "n", "tool": "x", "params_s256": canon::s256_bytes(b"p"), "summary": "s"})
+            .to_string(),
+        r#"{"consumed":false,"error":"not_single_use"}"#.into(),
+        r#"{"ticket":"t"}"#.into(),
+    ]
+}
+
+fn names() -> Vec<String> {
+    let names = [
+        "alice-vault/execute_trade",
+        "trades:execute trades:read",
+        " a  b ",
+        "a\u{0}b",
+        "2026-07-28",
+        "tools/call",
+        "\"a\\u0062\"",
+        "-12",
+        " 7 ",
+        "1e3",
+        "bot@idp.example/t1\nhttps://idp.example/t1/",
+        "bot\nhttps://idp.example",
+        "=?base64?w6k=?=",
+        "=?base64?!?=",
+        "\u{e9}",
+        "AA",
+        "AB",
+        "AA==",
+        "",
+    ];
+    let mut names: Vec<String> = names.map(str::to_owned).into();
+    names.push(canon::s256_bytes(b"x").to_string());
+    names
+}

@@ -61,7 +61,7 @@ fn scopes(text: &str) {
     }
 }
 
-/// An identified handle ends with its issuer, and is never taken for a pseudonymous one's.
+/// An identified handle ends with its issuer, so it is never that of a bare key (CORE-45, CORE-49).
 fn handles(text: &str) {
     let Some((subject, issuer)) = text.split_once('\n') else { return };
     if let Ok(handle) = Handle::identified(subject, issuer) {

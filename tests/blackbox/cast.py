@@ -31,29 +31,22 @@ def binary():
     pytest.fail(f"no sayso binary at {', '.join(map(str, candidates))}: build it or set SAYSO_BIN")
 
 
-class House:
-    """One `sayso up`. Its ports are free ones at first and stay the same over every restart."""
+def environment(home):
+    """Ours without settings of the program."""
+    return {k: v for k, v in os.environ.items() if not k.startswith("SAYSO_")} | {"HOME": str(home)}
 
-    def __init__(self, folder):
-        self.folder, self.data, self.log = folder, folder / "data", folder / "stderr.log"
-        self.listen = ("127.0.0.1:0", "127.0.0.1:0")
-        self.process = None
-        self.start()
 
-    def start(self):
-        authority, gateway = self.listen
-        command = [binary(), "up", "--data", self.data, "--authority", authority, "--gateway", gateway, "--json"]
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("SAYSO_")} | {"HOME": str(self.folder)}
+class Process:
+    """One running `sayso`, known by its ready line and ended only by its own id."""
+
+    def __init__(self, folder, log):
+        self.folder, self.log, self.process, self.ready = folder, log, None, None
+
+    def launch(self, *arguments):
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log,
-                                            cwd=self.folder, env=environment)
+            self.process = subprocess.Popen([binary(), *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                            stderr=log, cwd=self.folder, env=environment(self.folder))
         self.ready = self._ready_line()
-        self.authority, self.gateway = self.ready["authority"], self.ready["gateway"]
-        self.resource, self.owner_name = self.ready["resource"], self.ready["owner"]
-        self.listen = (urlsplit(self.authority).netloc, urlsplit(self.gateway).netloc)
-        self.metadata = metadata_of(self.authority)
-        self.owner = Owner(self.authority, Key.from_pem(self.ready["owner_key"]))
-
     def _ready_line(self):
         line, deadline = b"", time.monotonic() + 30
         while not line.endswith(b"\n"):
@@ -85,6 +78,30 @@ class House:
         self.process.wait(15)
         self.process.stdout.close()
 
+    def memory_mb(self):
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
+        return int(line.split()[1]) / 1024
+
+
+class House(Process):
+    """One `sayso up`. Its ports are free ones at first and stay the same over every restart."""
+
+    def __init__(self, folder):
+        super().__init__(folder, folder / "stderr.log")
+        self.data = folder / "data"
+        self.listen = ("127.0.0.1:0", "127.0.0.1:0")
+        self.start()
+
+    def start(self):
+        authority, gateway = self.listen
+        self.launch("up", "--data", self.data, "--authority", authority, "--gateway", gateway, "--json")
+        self.authority, self.gateway = self.ready["authority"], self.ready["gateway"]
+        self.resource, self.owner_name = self.ready["resource"], self.ready["owner"]
+        self.listen = (urlsplit(self.authority).netloc, urlsplit(self.gateway).netloc)
+        self.metadata = metadata_of(self.authority)
+        self.owner = Owner(self.authority, Key.from_pem(self.ready["owner_key"]))
+
     def restart(self):
         """kill -9 and back on the same data, at the same addresses."""
         before = self.ready
@@ -96,11 +113,6 @@ class House:
     def resource_server(self):
         """The protection API as its own gateway uses it, with the key that gateway generated."""
         return ResourceServer(self.authority, self.gateway, Key.from_pem(self.data / "keys/gateway.pem"))
-
-    def memory_mb(self):
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
-        return int(line.split()[1]) / 1024
 
 
 def result(response):

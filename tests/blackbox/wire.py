@@ -3,6 +3,8 @@ MCP framing. It shares no code with the programs under test, so an error common 
 knows no flow: who says what to whom is in parties.py."""
 
 import base64
+import contextlib
+import contextvars
 import hashlib
 import http.client
 import itertools
@@ -221,12 +223,26 @@ class Response:
         return self.json()
 
 
+_dialled = contextvars.ContextVar("dialled", default={})
+
+
+@contextlib.contextmanager
+def dialling(published, address):
+    """In this block and thread, requests to the host of this URL go to that `host:port`, and still name the first."""
+    token = _dialled.set(_dialled.get() | {urlsplit(published).netloc: address})
+    try:
+        yield
+    finally:
+        _dialled.reset(token)
+
+
 def send(method, url, headers=(), body=None):
     """One request with exactly these header lines in this order; only a missing Host and Content-Length are added."""
     parts = urlsplit(url)
     target = (parts.path or "/") + ("?" + parts.query if parts.query else "")
     names = {name.lower() for name, _ in headers}
-    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=TIMEOUT)
+    host, port = _dialled.get().get(parts.netloc, parts.netloc).rsplit(":", 1)
+    connection = http.client.HTTPConnection(host, int(port), timeout=TIMEOUT)
     try:
         connection.putrequest(method, target, skip_host=True, skip_accept_encoding=True)
         if "host" not in names:

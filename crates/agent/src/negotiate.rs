@@ -3,16 +3,17 @@
 //! It keeps two rules: nobody but `Consent` agrees to terms, and nobody but the owner ends the wait (CORE-43). What
 //! is done with the grant is `call`'s business.
 
+mod consent;
 mod terms;
 pub(crate) mod token;
 
+pub use consent::{Ask, Consent, Decision, News};
 pub use terms::Narrower;
 
 use crate::discover::pins::Pins;
 use crate::discover::{Authority, Doors};
 use crate::fault::{BadDemand, Fault};
 use crate::wallet::Grant;
-use async_trait::async_trait;
 use sayso_fetch::FetchError;
 use sayso_protocol::canon::{S256, s256_bytes};
 use sayso_protocol::id::{NegotiationId, ResourceId, Timestamp, ToolName};
@@ -29,74 +30,6 @@ use token::{Answered, Say, present};
 const MOST_ROUNDS: usize = 3;
 /// Seconds between polls when the authority names none, and the bounds of what it may name.
 const INTERVAL: (i64, i64, i64) = (1, 5, 60);
-
-/// Who decides for the agent whether to agree, and hears how it goes.
-#[async_trait]
-pub trait Consent: Send + Sync {
-    /// Decides about terms. Whoever shows them shows all of them.
-    async fn agree(&self, ask: &Ask<'_>) -> Decision;
-
-    /// Hears how it goes.
-    fn tell(&self, news: &News<'_>) {
-        let _ = news;
-    }
-}
-
-/// What is to be agreed to.
-pub struct Ask<'a> {
-    /// The resource called.
-    pub resource: &'a str,
-    /// The authority's issuer.
-    pub authority: &'a str,
-    /// The terms, all of them. Every text in them is a stranger's.
-    pub proffer: &'a Proffer,
-    /// The tool.
-    pub tool: &'a ToolName,
-    /// The arguments, which terms per operation bind.
-    pub arguments: &'a Map<String, Value>,
-}
-
-/// The answer to terms.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Decision {
-    /// Yes, to the terms or something narrower.
-    Agree(Narrower),
-    /// No; the authority is told.
-    Decline,
-    /// Nobody is there to say; the authority is told nothing.
-    NotNow,
-}
-
-/// How it goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum News<'a> {
-    /// The resource asks for its owner's say, and this authority speaks for her.
-    Challenged {
-        /// Its issuer.
-        authority: &'a str,
-    },
-    /// A grant from before is used.
-    Reusing,
-    /// The agreement was sent.
-    Agreed,
-    /// The owner has been asked. She is not this agent's user and cannot be reached from here.
-    Waiting {
-        /// The authority that asked her.
-        authority: &'a str,
-        /// Seconds until the next poll.
-        seconds: i64,
-    },
-    /// An earlier wait is taken up again.
-    Resuming {
-        /// The authority that asked her.
-        authority: &'a str,
-    },
-    /// The grant is here.
-    Granted,
-    /// The authority lost track of the negotiation; it starts again.
-    Restarting,
-}
 
 /// What a negotiation is about; fixed when it starts.
 #[derive(Clone, Serialize, Deserialize)]

@@ -117,8 +117,10 @@ async fn connect(command: &Command) -> anyhow::Result<Client> {
                 format!("no `sayso up` has run on {}; name its folder with --data", command.data.display())
             })?;
             let ready: Value = serde_json::from_slice(&text).context("ready.json is not readable")?;
-            let (Some(authority), Some(key)) = (ready["authority"].as_str(), ready["owner_key"].as_str())
-            else {
+            let (Some(authority), Some(key)) = (
+                ready.get("authority").and_then(Value::as_str),
+                ready.get("owner_key").and_then(Value::as_str),
+            ) else {
                 bail!("{} names no authority or key", path.display());
             };
             Client::new(authority, std::path::Path::new(key)).await
@@ -157,7 +159,7 @@ async fn ledger(client: &Client, handle: Option<&str>, mut after: i64) -> anyhow
         }
         let page = client.read("ledger", Some(&query.finish())).await?;
         let page = page.as_array().cloned().context("the authority's record is not a list")?;
-        match page.last().and_then(|row| row["seq"].as_i64()) {
+        match page.last().and_then(|row| row.get("seq")?.as_i64()) {
             Some(last) if last > after => after = last,
             _ => return Ok(Value::Array(rows)),
         }

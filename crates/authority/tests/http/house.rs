@@ -14,7 +14,7 @@ use sayso_owner::store::{DeviceKey, Store};
 use sayso_owner::unit::Owner;
 use sayso_protocol::payload::agreement;
 use sayso_protocol::payload::negotiation::UMA_TICKET;
-use sayso_protocol::{ClientId, Handle, OwnerName, SigningKey, Timestamp};
+use sayso_protocol::{ClientId, Handle, OwnerName, SigningKey, Timestamp, b64};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -99,6 +99,11 @@ impl House {
     pub async fn decide(&self, person: &Person, family: &str, decision: &str) -> Answer {
         let path = format!("/owner/pending/{family}/decision");
         self.hers(person, Sent::new("POST", &path).json(&json!({ "decision": decision }))).await
+    }
+
+    /// An edit of one of alice's units.
+    pub async fn hers_put(&self, unit: &str, body: Value) -> Answer {
+        self.hers(&self.alice, Sent::new("PUT", &format!("/owner/policies/{unit}")).json(&body)).await
     }
 
     pub fn protection(&self) -> ProtectionApi {
@@ -317,6 +322,14 @@ impl Talk<'_> {
     pub fn claim_token(&self, claims: &Value) -> String {
         let claims = serde_json::from_value(claims.clone()).unwrap();
         agreement::sign(&self.agent.key, &claims).unwrap()
+    }
+
+    /// A claim token over these very bytes.
+    pub fn sign_raw(&self, payload: &str) -> String {
+        let header = json!({ "alg": "EdDSA", "typ": agreement::TYP, "jwk": self.agent.key.verifying().jwk() });
+        let signed = format!("{}.{}", b64::encode(header.to_string()), b64::encode(payload));
+        let signature = b64::encode(self.agent.key.sign(signed.as_bytes()));
+        b64::encode(format!("{signed}.{signature}"))
     }
 
     pub async fn commit(&mut self) -> Answer {

@@ -79,6 +79,11 @@ impl<'de> Deserializer<'de> for &'de Json {
         visitor.visit_newtype_struct(self)
     }
 
+    /// Not even its numbers are looked at.
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_unit()
+    }
+
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         name: &'static str,
@@ -98,6 +103,6 @@ impl<'de> Deserializer<'de> for &'de Json {
 
     forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct
-        seq tuple tuple_struct map identifier ignored_any
+        seq tuple tuple_struct map identifier
     }
 }

@@ -5,6 +5,7 @@
 use super::remediation::Remediation;
 use crate::id::{Realm, Scope};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// The `error` every challenge of ours carries (CORE-07).
 pub const ERROR: &str = "insufficient_authorization";
@@ -102,7 +103,16 @@ impl ChallengeObject {
             remediation.authorization_server == self.as_uri
                 && remediation.ticket == self.ticket
                 && remediation.is_consistent()
+                && self.scope.as_deref().is_none_or(|scope| names(remediation, scope))
         });
         if agrees { Ok(self) } else { Err(BadChallenge::Contradiction) }
     }
+}
+
+/// Whether a scope list is the remediation's, in any order (D-2).
+fn names(remediation: &Remediation, scope: &str) -> bool {
+    let listed: Option<BTreeSet<Scope>> = Scope::split(scope).ok().map(BTreeSet::from_iter);
+    let detailed =
+        remediation.authorization_details.iter().flat_map(|detail| detail.datatypes.iter().cloned());
+    listed.is_some_and(|listed| listed == detailed.collect())
 }

@@ -100,7 +100,9 @@ fn read(answer: &http::Response<Bytes>) -> anyhow::Result<Value> {
     if answer.status().is_success() {
         return Ok(value);
     }
-    let sentence =
-        value["detail"].as_str().or(value["error_description"].as_str()).unwrap_or("it gave no reason");
+    let sentence = ["detail", "error_description"]
+        .iter()
+        .find_map(|name| value.get(name)?.as_str())
+        .unwrap_or("it gave no reason");
     Err(Refused(format!("refused ({}): {sentence}", answer.status().as_u16())).into())
 }

@@ -34,6 +34,17 @@ fn text(value: &Value) -> String {
     }
 }
 
+/// A member by its path, null where there is none.
+fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
+    value.pointer(&format!("/{path}")).unwrap_or(&Value::Null)
+}
+
+/// The agent as it will be known: by the key that signed.
+fn agent(item: &Value) -> String {
+    let known = at(item, "handle");
+    if known.is_null() { format!("jkt:{}", text(at(item, "key"))) } else { text(known) }
+}
+
 /// The canonical form, the one that was hashed.
 fn canonical(value: &Value) -> String {
     let bytes = canon::to_bytes(&Json::from(value.clone())).ok();
@@ -46,9 +57,9 @@ fn when(value: &Value) -> String {
 
 fn pending(value: &Value) -> String {
     let rows = rows(value, |item| {
-        let act = &item["operation"];
-        let what = if act.is_null() { text(&item["resource_id"]) } else { text(&act["tool"]) };
-        vec![text(&item["family"]), text(&item["kind"]), what, text(&item["agent"]), when(&item["deadline"])]
+        let act = at(item, "operation/tool");
+        let what = text(if act.is_null() { at(item, "resource_id") } else { act });
+        vec![text(at(item, "family")), text(at(item, "kind")), what, agent(item), when(at(item, "deadline"))]
     });
     if rows.is_empty() {
         return "nothing waits".into();
@@ -58,26 +69,26 @@ fn pending(value: &Value) -> String {
 }
 
 fn request(item: &Value) -> String {
-    let first = item["kind"] == "connection";
+    let first = at(item, "kind") == "connection";
     let mut lines = vec![
-        ("request", text(&item["family"])),
-        ("agent", text(&item["agent"])),
+        ("request", text(at(item, "family"))),
+        ("agent", agent(item)),
         ("asks", if first { "to be let in (first contact)".into() } else { "for this one answer".into() }),
-        ("resource", text(&item["resource_id"])),
-        ("scopes", text(&item["scope"])),
-        ("purpose", text(&item["purpose"])),
-        ("promises", text(&item["prohibited"])),
-        ("lasts", item["expires_in"].as_i64().map_or_else(|| "-".into(), duration)),
-        ("its reason", text(&item["reason"])),
-        ("terms", text(&item["terms_uri"])),
-        ("lapses", when(&item["deadline"])),
+        ("resource", text(at(item, "resource_id"))),
+        ("scopes", text(at(item, "scope"))),
+        ("purpose", text(at(item, "purpose"))),
+        ("promises", text(at(item, "prohibited"))),
+        ("lasts", at(item, "expires_in").as_i64().map_or_else(|| "-".into(), duration)),
+        ("its reason", text(at(item, "reason"))),
+        ("terms", text(at(item, "terms_uri"))),
+        ("lapses", when(at(item, "deadline"))),
     ];
-    if !item["operation"].is_null() {
-        lines.push(("tool", text(&item["operation"]["tool"])));
-        lines.push(("arguments", canonical(&item["operation"]["params"])));
+    if !at(item, "operation").is_null() {
+        lines.push(("tool", text(at(item, "operation/tool"))));
+        lines.push(("arguments", canonical(at(item, "operation/params"))));
     }
     let body: Vec<String> = lines.iter().map(|(name, value)| format!("{name:<11}{}", plain(value))).collect();
-    let grants = if item["per_operation"] == true {
+    let grants = if at(item, "per_operation") == true {
         "Approving allows this one call with these arguments, once."
     } else {
         "Approving allows calls within these scopes until the agreement ends."
@@ -89,11 +100,11 @@ fn request(item: &Value) -> String {
 fn connections(value: &Value) -> String {
     let rows = rows(value, |item| {
         vec![
-            text(&item["handle"]),
-            text(&item["status"]),
-            when(&item["first_seen"]),
-            when(&item["last_access"]),
-            text(&item["revocations"]),
+            text(at(item, "handle")),
+            text(at(item, "status")),
+            when(at(item, "first_seen")),
+            when(at(item, "last_access")),
+            text(at(item, "revocations")),
         ]
     });
     if rows.is_empty() {
@@ -104,14 +115,15 @@ fn connections(value: &Value) -> String {
 }
 
 fn revoked(handle: &str, value: &Value) -> String {
-    let ended = text(&value["rpts_deactivated"]);
+    let ended = text(at(value, "rpts_deactivated"));
     format!("ended {}; live grants that died with it: {}", plain(handle), plain(&ended))
 }
 
 fn resources(value: &Value) -> String {
     let rows = rows(value, |item| {
-        let unit = if item["unit"].is_null() { "ungoverned: denied".into() } else { text(&item["unit"]) };
-        vec![text(&item["_id"]), text(&item["resource_scopes"]), unit, text(&item["ask_me"])]
+        let unit =
+            if at(item, "unit").is_null() { "ungoverned: denied".into() } else { text(at(item, "unit")) };
+        vec![text(at(item, "_id")), text(at(item, "resource_scopes")), unit, text(at(item, "ask_me"))]
     });
     table(&["RESOURCE", "SCOPES", "UNIT", "ASKS"], &rows)
 }
@@ -119,10 +131,10 @@ fn resources(value: &Value) -> String {
 fn servers(value: &Value) -> String {
     let rows = rows(value, |item| {
         vec![
-            text(&item["client_id"]),
-            text(&item["status"]),
-            text(&item["resource_uri"]),
-            text(&item["name"]),
+            text(at(item, "client_id")),
+            text(at(item, "status")),
+            text(at(item, "resource_uri")),
+            text(at(item, "name")),
         ]
     });
     table(&["ORIGIN", "STATUS", "RESOURCE", "NAME"], &rows)
@@ -135,29 +147,46 @@ fn policies(value: &Value) -> String {
     };
     let rows = rows(&Value::Array(units), |item| {
         vec![
-            text(&item["id"]),
-            text(&item["version"]),
-            text(&item["ask_me"]),
-            text(&item["terms"]["per_operation"]),
-            item["terms"]["expires_in"].as_i64().map_or_else(|| "-".into(), duration),
-            text(&item["resources"]),
+            text(at(item, "id")),
+            text(at(item, "version")),
+            text(at(item, "ask_me")),
+            text(at(item, "terms/per_operation")),
+            at(item, "terms/expires_in").as_i64().map_or_else(|| "-".into(), duration),
+            text(at(item, "resources")),
         ]
     });
     table(&["UNIT", "VERSION", "ASKS", "PER CALL", "LASTS", "RESOURCES"], &rows)
 }
 
+/// Who acted, in a word; `--json` tells which key or server.
+fn author(value: &Value) -> String {
+    let word = value.as_str().or_else(|| value.as_object()?.keys().next().map(String::as_str));
+    match word {
+        Some("owner") => "her".into(),
+        Some("setup") => "set-up".into(),
+        Some(word) => word.replace('_', " "),
+        None => "-".into(),
+    }
+}
+
 fn ledger(value: &Value) -> String {
     let rows = rows(value, |item| {
-        let entry = &item["entry"];
-        let named = [&entry["operation"]["tool"], &entry["tool"], &entry["resource_id"], &entry["because"]];
+        let entry = at(item, "entry");
+        let named = [
+            at(entry, "operation/tool"),
+            at(entry, "tool"),
+            at(entry, "resource_id"),
+            at(entry, "client_id"),
+            at(entry, "because"),
+        ];
         let what = named.into_iter().find(|value| !value.is_null()).map_or_else(|| "-".into(), text);
         vec![
-            text(&item["seq"]),
-            when(&item["ts"]),
-            text(&item["kind"]),
+            text(at(item, "seq")),
+            when(at(item, "ts")),
+            text(at(item, "kind")),
             what,
-            text(&item["handle"]),
-            text(&item["author"]),
+            text(at(item, "handle")),
+            author(at(item, "author")),
         ]
     });
     table(&["SEQ", "WHEN", "WHAT", "OF", "AGENT", "BY"], &rows)

@@ -1,12 +1,19 @@
 //! One body for each reader of bytes a peer sends: it reads its input and asserts what must hold of any input.
 //! The fuzzer feeds these bodies what it invents, `crates/testkit/tests/corpus.rs` what is committed under `corpus`.
-//! Nothing here does I/O, and no body asserts more than one input can show.
+//! No body waits, and none asserts more than one input can show.
 
-#![expect(clippy::expect_used, reason = "a body that finds a fault says so by panicking")]
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a body that finds a fault says so by panicking; what is indexed is JSON, where nothing there is null"
+)]
 
 pub mod agreement;
+pub mod answer;
 pub mod challenge;
+pub mod engine;
 mod framed;
+pub mod guard;
 pub mod ids;
 pub mod introspection;
 pub mod json;
@@ -16,6 +23,7 @@ pub mod keys;
 pub mod message;
 pub mod metadata;
 pub mod mirrors;
+mod ready;
 mod same;
 pub mod sig_fields;
 pub mod ticket;
@@ -26,9 +34,12 @@ pub mod token_form;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 15] = [
+pub const TARGETS: [Target; 18] = [
     ("agreement", agreement::check),
+    ("answer", answer::check),
     ("challenge", challenge::check),
+    ("engine", engine::check),
+    ("guard", guard::check),
     ("ids", ids::check),
     ("introspection", introspection::check),
     ("json", json::check),

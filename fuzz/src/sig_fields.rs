@@ -115,10 +115,8 @@ impl Sent {
             return None;
         }
         let proof = signed.verify(key, &Profile::default(), Body::Whole(&signed.body));
-        assert!(
-            proof.is_ok_and(|proof| proof.covers_body != signed.body.is_empty()),
-            "signed, and does not verify"
-        );
+        let covers_body = proof.map(|proof| proof.covers_body);
+        assert_eq!(covers_body, Ok(!signed.body.is_empty()), "signed for good, and read otherwise");
         Some(signed)
     }
 }

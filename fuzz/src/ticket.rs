@@ -38,5 +38,5 @@ pub fn check(bytes: &[u8]) {
 
 /// The sealer of every check, in an epoch of its store.
 pub fn sealer(epoch: i64) -> Sealer {
-    Sealer::new(&[1; 32], "k1", "https://as.example", epoch).ok().expect("a fixed key")
+    Sealer::new(&[1; 32], "k1", "https://as.example", epoch).expect("a fixed key")
 }

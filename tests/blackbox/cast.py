@@ -47,6 +47,7 @@ class Process:
             self.process = subprocess.Popen([binary(), *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                             stderr=log, cwd=self.folder, env=environment(self.folder))
         self.ready = self._ready_line()
+
     def _ready_line(self):
         line, deadline = b"", time.monotonic() + 30
         while not line.endswith(b"\n"):

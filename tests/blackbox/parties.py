@@ -299,14 +299,18 @@ class ResourceServer:
     def introspect(self, token, pat=None):
         return self._form("introspection_endpoint", token, pat)
 
-    def consume(self, token, pat=None):
-        return self._form("consume_endpoint", token, pat)
+    def consume(self, token, pat=None, attempt=None):
+        return self._form("consume_endpoint", token, pat, {"attempt": attempt} if attempt else {})
+
+    def report(self, body, pat=None):
+        endpoint = self.metadata["sayso_audit_endpoint"]
+        return send("POST", endpoint, [JSON, *self.bearer(pat)], json.dumps(body).encode())
 
     def state(self, token):
         """True, or the reason the token is not active."""
         answer = self.introspect(token).json()
         return True if answer["active"] else answer["error"]
 
-    def _form(self, endpoint, token, pat):
-        body = urlencode({"token": token}).encode()
+    def _form(self, endpoint, token, pat, more=()):
+        body = urlencode({"token": token} | dict(more)).encode()
         return send("POST", self.metadata[endpoint], [FORM, *self.bearer(pat)], body)

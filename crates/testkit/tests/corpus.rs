@@ -1,7 +1,11 @@
 //! Every committed fuzz input, through the body the fuzzer runs, on the compiler everything else is built with.
 //! An input that once broke a body stays here and keeps breaking it until the fault is gone (docs/fuzzing.md).
 
-#![expect(clippy::expect_used, reason = "a test that cannot read the repository has failed")]
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test that cannot read the repository has failed"
+)]
 
 #[path = "corpus/seeds.rs"]
 mod seeds;

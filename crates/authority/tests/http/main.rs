@@ -2,6 +2,7 @@
 //!
 //! `house` builds the parties, `wire` sends bytes; a test names the register rows it checks.
 
+#![allow(unreachable_pub, reason = "modules of one test binary")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

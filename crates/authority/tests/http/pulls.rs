@@ -66,7 +66,8 @@ async fn a_pull_is_signed_afresh_and_replaces_the_registry() {
 async fn an_empty_listing_is_believed_after_ten_minutes() {
     let house = House::new().await;
     let person = &house.alice;
-    let pull = || house.authority.pull(&person.name, &person.client_id());
+    let client_id = person.client_id();
+    let pull = || house.authority.pull(&person.name, &client_id);
     person.server.lie(Some(Lie::Empty));
     assert_eq!(pull().await, Err(PullFault::Emptied));
     house.pass(599);

@@ -89,6 +89,7 @@ impl Server {
             resource_scopes: entry.resource_scopes.clone(),
             consequence: consequence.clone(),
         };
+        let listing = self.told.lock().unwrap().listing.clone();
         let mut metadata = ResourceMetadata {
             resource: self.resource(),
             authorization_servers: vec![self.issuer.clone()],
@@ -96,7 +97,7 @@ impl Server {
             scopes_supported: vec![],
             bearer_methods_supported: vec![],
             resource_signing_alg_values_supported: vec![],
-            tool_surfaces: self.told.lock().unwrap().listing.iter().map(surface).collect(),
+            tool_surfaces: listing.iter().map(surface).collect(),
             owner_resources_endpoint: elsewhere(Lie::ListingElsewhere, "/owner-resources"),
         };
         if self.lies(Lie::AnotherAuthority) {

@@ -48,13 +48,16 @@ impl Signed {
 /// The digest is computed from `facts.body`; a `Content-Digest` already among the headers is not looked at.
 ///
 /// # Errors
-/// When the body is not at hand or something to be covered is absent or cannot be written.
+/// When the body is not at hand, or something to be covered is absent, there twice, or cannot be written.
 pub fn sign(
     facts: &Facts<'_>,
     key: &SigningKey,
     created: Timestamp,
     options: &SignOptions<'_>,
 ) -> Result<Signed, SigFault> {
+    if facts.headers.get_all("authorization").iter().nth(1).is_some() {
+        return Err(SigFault::RepeatedHeader("authorization"));
+    }
     let digest = match facts.body {
         Body::Unavailable => return Err(SigFault::BodyUnavailable),
         Body::Whole([]) if !options.also_cover.contains(&"content-digest") => None,

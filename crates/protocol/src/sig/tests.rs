@@ -169,6 +169,8 @@ fn nothing_is_signed_that_could_not_be_verified() {
     let plain = SignOptions::default();
     assert_eq!(refused(|sent| sent.body = None, &plain), SigFault::BodyUnavailable);
     assert_eq!(refused(|sent| sent.path = "/\n".into(), &plain), SigFault::Malformed);
+    let twice: fn(&mut Sent) = |sent| sent.headers.push(("authorization".into(), "PoP token-2".into()));
+    assert_eq!(refused(twice, &plain), SigFault::RepeatedHeader("authorization"));
     let absent = SignOptions { also_cover: &["x-absent"], ..plain };
     assert_eq!(refused(|_| (), &absent), SigFault::UnknownComponent);
     let broken = SignOptions { nonce: Some("n\n"), ..plain };

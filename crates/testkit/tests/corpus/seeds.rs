@@ -71,6 +71,17 @@ fn verdicts(seeds: &mut Vec<Seed>) {
         let request = &vector["request"];
         let body = request["body"].as_str().unwrap_or_default();
         seeds.push(("message", framed(String::new(), &request["headers"], body.as_bytes())));
+        let text = |name: &str| request[name].as_str().unwrap_or_default();
+        let introspection = &vector["introspection"];
+        let grant = match (introspection["active"].as_bool(), introspection["single_use"].as_bool()) {
+            (Some(true), Some(true)) => "single",
+            (Some(true), _) => "reusable",
+            _ => "dead",
+        };
+        for sign in ["", " sign"] {
+            let line = format!("{} {} {grant}{sign}\n", text("method"), text("target"));
+            seeds.push(("engine", framed(line, &request["headers"], body.as_bytes())));
+        }
         for answer in [&vector["introspection"], &vector["consume"]] {
             if answer.is_object() {
                 seeds.push(("introspection", answer.to_string().into()));

@@ -26,6 +26,8 @@ pub(super) fn all() -> Vec<Seed> {
         seeds.extend(inputs.into_iter().map(|input| (target, input.into_bytes())));
     };
     add("agreement", agreements());
+    add("answer", conversations());
+    add("guard", addresses());
     add("challenge", challenges());
     add("jsonrpc", errors());
     add("jws", signed());
@@ -210,6 +212,69 @@ fn documents() -> Vec<String> {
     ]
 }
 
+fn conversations() -> Vec<String> {
+    let result = |id: &str, result: &str| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}");
+    let modern = result("1", r#"{"supportedVersions":["2025-11-25","2026-07-28"]}"#);
+    let older = result("2", r#"{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{}}"#);
+    let page = |id: &str, more: &str| {
+        result(id, &format!(r#"{{"tools":[{{"name":"t","inputSchema":{{}}}}]{more}}}"#))
+    };
+    let json = |body: &str| format!("200 application/json\n\n{body}");
+    let stream = |body: &str| {
+        let note = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{}}"#;
+        format!(
+            "200 text/event-stream; charset=utf-8\nmcp-session-id: s\n\n: hi\r\ndata: {note}\n\nid: 1\ndata:{body}\n\n"
+        )
+    };
+    let refused = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}"#;
+    let challenge: HeaderValue = www_authenticate::encode(&challenge()).expect("a challenge");
+    let challenge = challenge.to_str().expect("ASCII");
+    [
+        vec![json(&modern), json(&page("2", r#","nextCursor":"c""#)), json(&page("3", ""))],
+        vec![stream(&modern), stream(&page("2", ""))],
+        vec![
+            format!("404 application/json\n\n{refused}"),
+            json(&older),
+            "202 \n\n".into(),
+            json(&page("4", "")),
+        ],
+        vec![format!("400 text/plain\n\nno"), stream(&older), "202 \n\n".into(), stream(&page("3", ""))],
+        vec![format!("401 application/json\nwww-authenticate: {challenge}\n\n{{}}")],
+        vec![json(&modern), "403 application/json\n\n{\"error\":\"access_revoked\",\"spent\":true}".into()],
+        vec![json(&modern.replace(":1,", ":\"1\","))],
+        vec!["503 \n\n".into()],
+    ]
+    .map(|answers| answers.join("\u{1}"))
+    .into()
+}
+
+fn addresses() -> Vec<String> {
+    let urls = [
+        "https://as.example/x",
+        "https://as.example:8443/",
+        "http://as.example/",
+        "https://127.0.0.1/",
+        "http://0x7f.1/",
+        "https://10.1.2.3/",
+        "https://169.254.169.254/latest",
+        "https://[::ffff:169.254.169.254]/",
+        "https://[::1]/",
+        "https://[64:ff9b::8.8.8.8]/",
+        "https://[64:ff9b::a00:1]/",
+        "https://[2606:4700::1111]/",
+        "https://8.8.8.8/",
+        "https://user:password@as.example/",
+        "ftp://as.example/",
+        "https://2130706433/",
+        "https://[fd00::1]:443/",
+        "https://\u{ff11}27.0.0.1/",
+        "https://localhost./",
+        "file:///x",
+        "\u{8}\u{8}\u{8}\u{8}",
+    ];
+    urls.map(str::to_owned).into()
+}
+
 fn mirrors() -> Vec<String> {
     let schema = json!({"type": "object", "properties": {
         "symbol": {"type": "string", "x-mcp-header": "Symbol"},
@@ -244,7 +309,7 @@ fn tickets() -> Vec<String> {
     });
     let sealed =
         ticket::sealer(1).seal(&serde_json::from_value(attempt.clone()).expect("an attempt"), [9; 12]);
-    let sealed = sealed.ok().expect("a ticket");
+    let sealed = sealed.expect("a ticket");
     vec![attempt.to_string(), sealed.replace("tkt1.k1", "tkt1.k2"), sealed]
 }
 

@@ -38,14 +38,16 @@ pub fn check(bytes: &[u8]) {
     }
 }
 
-/// An agent with an empty folder, of which listing tools writes nothing.
+/// An agent whose folder is gone again: listing tools neither reads nor writes any of it.
 fn agent() -> &'static Agent {
     static AGENT: OnceLock<Agent> = OnceLock::new();
     AGENT.get_or_init(|| {
         let folder = std::env::temp_dir().join(format!("sayso-fuzz-{}", std::process::id()));
         let server: Arc<dyn Fetch> = Arc::new(Server);
         let doors = Doors { near: server.clone(), far: server };
-        Agent::open(&folder, doors, || Timestamp(1_800_000_000)).expect("a folder of its own")
+        let agent = Agent::open(&folder, doors, || Timestamp(1_800_000_000)).expect("a folder of its own");
+        let _ = std::fs::remove_dir_all(&folder);
+        agent
     })
 }
 

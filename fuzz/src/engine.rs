@@ -57,7 +57,7 @@ pub fn check(bytes: &[u8]) {
     match verdict {
         Verdict::Permit(permit) => {
             assert!(!refused_unread, "the head alone forbids it");
-            permitted(permit, &incoming, body, &asked, *grant);
+            permitted(permit, &incoming, body, &asked, grant);
         }
         Verdict::Challenge(challenge) => {
             assert_eq!(

@@ -11,8 +11,9 @@ pub fn check(bytes: &[u8]) {
     if let Ok(set) = strict::<KeySet>(bytes, Limits::default()) {
         let keys = set.keys();
         let lax = serde_json::from_slice::<Value>(bytes).unwrap_or_default();
-        let listed = lax["keys"].as_array().map_or(0, Vec::len);
-        assert!(keys.len() <= listed.min(64), "more keys than are published");
+        let objects =
+            lax["keys"].as_array().map_or(0, |keys| keys.iter().filter(|key| key.is_object()).count());
+        assert!(lax.is_null() || keys.len() <= objects.min(64), "more keys than are published");
         keys.iter().for_each(|(_, key)| usable(key));
         let again = KeySet::of(keys.iter().map(|(_, key)| key)).keys();
         assert!(again.iter().zip(&keys).all(|((_, again), (_, key))| again == key));

@@ -5,6 +5,7 @@
 
 mod answer;
 mod discovery;
+mod listener;
 mod owner;
 mod protection;
 pub(crate) mod received;
@@ -21,7 +22,7 @@ use axum::routing::{get, post, put};
 use http::header::{CACHE_CONTROL, HOST, ORIGIN, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use sayso_protocol::payload::metadata::AUTHORITY_PATHS;
-use std::future::{Future, IntoFuture as _};
+use std::future::Future;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,7 +75,7 @@ fn owner_routes() -> Router<Arc<Authority>> {
 /// Serves `authority` on `listener` until `shutdown`; pulls and prunes meanwhile, and is ready before either (FED-18).
 ///
 /// # Errors
-/// When the listener fails.
+/// Never at present; a connection that fails is its own affair.
 pub async fn serve(
     listener: TcpListener,
     authority: Arc<Authority>,
@@ -84,9 +85,8 @@ pub async fn serve(
         let authority = authority.clone();
         async move { tokio::join!(pull::keep_pulling(authority.clone()), keep_pruning(authority)) }
     };
-    let served = axum::serve(listener, router(authority)).with_graceful_shutdown(shutdown).into_future();
     tokio::select! {
-        served = served => served,
+        () = listener::listen(listener, router(authority), shutdown) => Ok(()),
         _ = chores => Ok(()),
     }
 }

@@ -5,6 +5,7 @@
 
 use crate::http::received::Received;
 use crate::{Authority, draw};
+use sayso_owner::likeness::Speaker;
 use sayso_owner::negotiation::{Negotiation, State};
 use sayso_owner::step::{self, Beat, Draws, Step};
 use sayso_owner::store::{Advanced, Digest, StepFn, Unavailable};
@@ -12,7 +13,7 @@ use sayso_protocol::payload::agreement::SignedAgreement;
 use sayso_protocol::payload::edition::Edition;
 use sayso_protocol::payload::negotiation::{TicketRequest, TokenError, TokenReply};
 use sayso_protocol::sig::{self, Profile};
-use sayso_protocol::{Handle, Jwk, NegotiationId, Timestamp, b64, ticket};
+use sayso_protocol::{Jwk, NegotiationId, Timestamp, b64, ticket};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -27,7 +28,7 @@ type Told = Arc<Mutex<Option<(NegotiationId, Vec<&'static str>)>>>;
 struct Prepared {
     step: StepFn,
     next: Digest,
-    handle: Option<Handle>,
+    speaker: Option<Speaker>,
     now: Timestamp,
     told: Told,
 }
@@ -45,8 +46,8 @@ impl Authority {
                 return Ok(lost());
             };
             let ready = self.prepare(request)?;
-            let handle = ready.handle.as_ref();
-            (self.store.open(&attempt, ready.next, handle, ready.step, ready.now).await?, ready.told)
+            let speaker = ready.speaker.as_ref();
+            (self.store.open(&attempt, ready.next, speaker, ready.step, ready.now).await?, ready.told)
         } else {
             let spent = Digest::of(&request.ticket);
             let Some(peek) = self.store.peek(spent, self.now()).await? else { return Ok(lost()) };
@@ -57,8 +58,8 @@ impl Authority {
                 return Ok(TokenReply::refused(TokenError::InvalidClient, why));
             }
             let ready = self.prepare(request)?;
-            let handle = ready.handle.as_ref();
-            (self.store.advance(spent, ready.next, handle, ready.step, ready.now).await?, ready.told)
+            let speaker = ready.speaker.as_ref();
+            (self.store.advance(spent, ready.next, speaker, ready.step, ready.now).await?, ready.told)
         };
         Ok(match advanced {
             Advanced::Won(reply) => {
@@ -112,8 +113,8 @@ impl Authority {
         let draws = Draws { ticket: draw()?, nonce: draw()?, jti: draw()? };
         let next = Digest::of(&b64::encode(draws.ticket));
         let beat = beat(request);
-        let handle = match &beat {
-            Beat::Commit(agreement) => Some(agreement.handle()),
+        let speaker = match &beat {
+            Beat::Commit(agreement) => Some(Speaker::of(agreement)),
             _ => None,
         };
         let (house, now, told) = (self.house.clone(), self.now(), Told::default());
@@ -124,7 +125,7 @@ impl Authority {
             *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some((negotiation.id.clone(), events));
             step
         });
-        Ok(Prepared { step, next, handle, now, told })
+        Ok(Prepared { step, next, speaker, now, told })
     }
 }
 

@@ -222,6 +222,7 @@ fn idle(ticket: &str) -> StepFn {
         records: vec![],
         grant: None,
         untouched: false,
+        supersedes: None,
     })
 }
 

@@ -105,6 +105,10 @@ fn protected<'r>(
     revision: Revision,
     body: &Bytes,
 ) -> Result<ProtectedCall<'r>, TurnedAway> {
+    if !resource.is_listed() {
+        let refusal = "what tools there are is not known yet; call again in a moment";
+        return Err(Refusal::new(Code::TemporarilyUnavailable, refusal).into());
+    }
     let call = request.call();
     let Some((call, tool)) = call.and_then(|call| Some((call, resource.tool(call.name)?))) else {
         return Err(Refusal::new(Code::UnknownTool, "this resource governs no tool of that name").into());

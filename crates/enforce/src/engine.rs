@@ -8,6 +8,7 @@ use crate::authority::{Authority, Unavailable, random_text};
 use crate::call::{Head, Incoming};
 use crate::grant::{Approval, Denied, Presented};
 use crate::policy;
+use crate::registry::Registry;
 use crate::replay::{Claim, Replay};
 use crate::resource::{Resource, Tool};
 use crate::verdict::{Permit, Verdict};
@@ -31,7 +32,7 @@ pub trait Outlet: Sync {
 /// Decides about the requests for one resource.
 #[derive(Clone)]
 pub struct Engine {
-    resource: Arc<Resource>,
+    registry: Registry,
     authority: Arc<dyn Authority>,
     replay: Arc<Replay>,
     clock: Clock,
@@ -47,17 +48,22 @@ struct Trail {
 impl Engine {
     /// An engine for a resource whose owner chose this authority. Every host of one process shares one replay cache.
     pub fn new(
-        resource: Arc<Resource>,
+        registry: impl Into<Registry>,
         authority: Arc<dyn Authority>,
         replay: Arc<Replay>,
         clock: Clock,
     ) -> Self {
-        Self { resource, authority, replay, clock }
+        Self { registry: registry.into(), authority, replay, clock }
     }
 
-    /// The resource.
-    pub fn resource(&self) -> &Resource {
-        &self.resource
+    /// The resource as it is now.
+    pub fn resource(&self) -> Arc<Resource> {
+        self.registry.snapshot()
+    }
+
+    /// The registry its tools are replaced in.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
     }
 
     /// What can be refused before the body is read. [`Self::decide`] checks it again.
@@ -65,16 +71,18 @@ impl Engine {
     /// # Errors
     /// When the body does not matter.
     pub fn preview(&self, head: &Head) -> Result<(), Refusal> {
-        admit::check_head(&self.resource, head).inspect_err(|refusal| {
+        admit::check_head(&self.registry.snapshot(), head).inspect_err(|refusal| {
             tracing::info!(error = refusal.code.as_str(), "access.denied");
         })
     }
 
     /// Decides about one request.
     pub async fn decide<O: Outlet>(&self, incoming: &Incoming, outlet: &O) -> Verdict<O::Sender> {
-        match admit::admit(&self.resource, incoming) {
+        // What is decided about one request is decided by one registry, whatever is learnt meanwhile.
+        let resource = self.registry.snapshot();
+        match admit::admit(&resource, incoming) {
             Ok(Admitted::Open(open)) => Verdict::Permit(Permit::open(open.body, open.modern)),
-            Ok(Admitted::Protected(call)) => self.judge(incoming, &call, outlet).await,
+            Ok(Admitted::Protected(call)) => self.judge(&resource, incoming, &call, outlet).await,
             Err(TurnedAway::Refuse(refusal)) => {
                 tracing::info!(error = refusal.code.as_str(), "access.denied");
                 Verdict::Refuse(refusal)
@@ -96,15 +104,16 @@ impl Engine {
 
     async fn judge<O: Outlet>(
         &self,
+        resource: &Resource,
         incoming: &Incoming,
         call: &ProtectedCall<'_>,
         outlet: &O,
     ) -> Verdict<O::Sender> {
         let mut trail = Trail::default();
-        let verdict = match self.walk(incoming, call, outlet, &mut trail).await {
+        let verdict = match self.walk(resource, incoming, call, outlet, &mut trail).await {
             Ok(permit) => Verdict::Permit(permit),
             Err(Denied::Refuse(refusal)) => Verdict::Refuse(refusal),
-            Err(Denied::Renegotiate) => self.challenge(call.tool).await,
+            Err(Denied::Renegotiate) => self.challenge(resource, call.tool).await,
         };
         if let (Verdict::Refuse(refusal), Some(claim)) = (&verdict, &trail.claim)
             && refusal.code == Code::TemporarilyUnavailable
@@ -119,6 +128,7 @@ impl Engine {
     /// The order.
     async fn walk<O: Outlet>(
         &self,
+        resource: &Resource,
         incoming: &Incoming,
         call: &ProtectedCall<'_>,
         outlet: &O,
@@ -130,8 +140,8 @@ impl Engine {
         };
         let live = presented.introspect(authority).await?;
         trail.family = Some(live.family().clone());
-        let covering = live.cover(&self.resource, call.tool, self.now())?;
-        let possessed = covering.prove(&self.resource, call, incoming, self.now())?;
+        let covering = live.cover(resource, call.tool, self.now())?;
+        let possessed = covering.prove(resource, call, incoming, self.now())?;
         trail.claim = Some(self.replay.claim(possessed.proof(), self.now())?);
         let bound = possessed.bind(call)?;
         let approved = policy::consult(bound);
@@ -150,9 +160,9 @@ impl Engine {
     }
 
     /// One registered attempt, one ticket, one challenge (CORE-82).
-    async fn challenge<S>(&self, tool: &Tool) -> Verdict<S> {
+    async fn challenge<S>(&self, resource: &Resource, tool: &Tool) -> Verdict<S> {
         match self.authority.permission(&tool.permission_request()).await {
-            Ok(Ok(ticket)) => Verdict::Challenge(Box::new(self.resource.challenge(tool, ticket))),
+            Ok(Ok(ticket)) => Verdict::Challenge(Box::new(resource.challenge(tool, ticket))),
             Ok(Err(fault)) => Verdict::Refuse(stale(fault)),
             Err(gone) => Verdict::Refuse(Refusal::new(Code::TemporarilyUnavailable, gone.to_string())),
         }

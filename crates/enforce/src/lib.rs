@@ -12,6 +12,7 @@ mod grant;
 pub mod listener;
 pub mod listing;
 mod policy;
+pub mod registry;
 pub mod replay;
 pub mod resource;
 #[cfg(test)]
@@ -21,6 +22,7 @@ pub mod verdict;
 pub use authority::{Authority, AuthorityKeys, Unavailable};
 pub use call::{Body, Head, Incoming};
 pub use engine::{Clock, Engine, Outlet};
+pub use registry::Registry;
 pub use replay::Replay;
 pub use resource::{Resource, ResourceSettings, Tool};
 pub use verdict::{Clearance, Permit, Verdict, Void};

@@ -6,6 +6,7 @@
 use crate::authority::{AuthorityKeys, Unavailable};
 use crate::call::Head;
 use crate::engine::Clock;
+use crate::registry::Registry;
 use crate::replay::Replay;
 use crate::resource::Resource;
 use sayso_protocol::payload::metadata::OwnerListing;
@@ -41,7 +42,7 @@ pub struct Reader {
 /// The protected layer of one resource server.
 #[derive(Clone)]
 pub struct Listing {
-    resources: Vec<Arc<Resource>>,
+    resources: Vec<Registry>,
     readers: Vec<Reader>,
     replay: Arc<Replay>,
     clock: Clock,
@@ -53,12 +54,13 @@ impl Listing {
     /// The listing served at `endpoint`, whose host is the `@authority` of every query.
     pub fn new(
         endpoint: &Url,
-        resources: Vec<Arc<Resource>>,
+        resources: impl IntoIterator<Item = impl Into<Registry>>,
         readers: Vec<Reader>,
         replay: Arc<Replay>,
         clock: Clock,
     ) -> Self {
         let authority = authority_of(endpoint).unwrap_or_default();
+        let resources = resources.into_iter().map(Into::into).collect();
         Self { resources, readers, replay, clock, scheme: endpoint.scheme().to_owned(), authority }
     }
 
@@ -112,13 +114,19 @@ impl Listing {
     fn show(&self, reader: &Reader, proof: &Proof, head: &Head) -> Result<OwnerListing, NotShown> {
         self.replay.claim(proof, (self.clock)()).map_err(|_| NotShown::InvalidSignature)?;
         let named = owner_named(head);
-        let mut mine = self.resources.iter().filter(|resource| resource.settings().as_uri == reader.issuer);
+        let now: Vec<Arc<Resource>> = self.resources.iter().map(Registry::snapshot).collect();
+        let mut mine = now.iter().filter(|resource| resource.settings().as_uri == reader.issuer);
         let owner = named.as_ref().or_else(|| mine.clone().next().map(|resource| &resource.settings().owner));
         let belongs = |resource: &Arc<Resource>| Some(&resource.settings().owner) == owner;
         if named.is_none() && !mine.clone().all(belongs) {
             return Err(NotShown::InvalidSignature);
         }
-        let resources = mine.by_ref().filter(|resource| belongs(resource));
+        let resources: Vec<&Arc<Resource>> = mine.by_ref().filter(|resource| belongs(resource)).collect();
+        // An empty listing would say that her instances are gone; nobody knows that.
+        if !resources.iter().all(|resource| resource.is_listed()) {
+            return Err(NotShown::Unavailable(Unavailable::NoUpstream));
+        }
+        let resources = resources.into_iter();
         Ok(OwnerListing { resources: resources.flat_map(|resource| resource.listing().resources).collect() })
     }
 }

@@ -55,7 +55,8 @@ pub struct ResourceSettings {
     pub owner: OwnerName,
     /// Which edition's identifiers are emitted.
     pub edition: Edition,
-    /// The tools. One that is not here is refused.
+    /// The tools. One that is not here is refused; none at all means that they are not known yet, and then no call is
+    /// served until [`crate::Registry::replace`] says what there is.
     pub tools: Vec<ToolSettings>,
     /// Methods opened beyond the table of D-6.
     pub open_methods: Vec<String>,
@@ -88,6 +89,7 @@ pub struct Tool {
 pub struct Resource {
     settings: ResourceSettings,
     tools: BTreeMap<ToolName, Tool>,
+    listed: bool,
     origin: String,
     scheme: String,
     authority: String,
@@ -136,7 +138,32 @@ impl Resource {
         let origin = url.origin().ascii_serialization();
         let tools = registry(&settings, &origin)?;
         let path = url.path().to_owned();
-        Ok(Self { tools, origin, scheme: url.scheme().to_owned(), authority, path, metadata_url, settings })
+        let listed = !tools.is_empty();
+        Ok(Self {
+            tools,
+            listed,
+            origin,
+            scheme: url.scheme().to_owned(),
+            authority,
+            path,
+            metadata_url,
+            settings,
+        })
+    }
+
+    /// The same resource with these tools instead, which may be none.
+    ///
+    /// # Errors
+    /// When the tools contradict one another.
+    pub fn with_tools(&self, tools: Vec<ToolSettings>) -> Result<Self, BadResource> {
+        let settings = ResourceSettings { tools, ..self.settings.clone() };
+        let tools = registry(&settings, &self.origin)?;
+        Ok(Self { tools, listed: true, settings, ..self.clone() })
+    }
+
+    /// Whether it is known what tools there are.
+    pub fn is_listed(&self) -> bool {
+        self.listed
     }
 
     /// As configured.

@@ -8,7 +8,7 @@ use sayso_protocol::jws::BadJws;
 use sayso_protocol::payload::operation::Operation;
 use sayso_protocol::payload::receipt::Receipt;
 use sayso_protocol::payload::rpt::{Confirmation, MAX_LIFE, Permission, Rpt};
-use sayso_protocol::{Handle, NegotiationId, Scope, SigningKey, Timestamp, UnitId};
+use sayso_protocol::{Handle, NegotiationId, S256, Scope, SigningKey, Timestamp, UnitId};
 
 /// The keys and names an authority issues under. Has no `Debug`: it holds keys.
 pub struct Issuer {
@@ -37,6 +37,10 @@ pub struct Grant {
     pub handle: Handle,
     /// The connection's epoch; the grant lives only while it is equal (D-21).
     pub epoch: i64,
+    /// What another agreement to the same is alike to (D-19).
+    pub likeness: S256,
+    /// When she approved it; `None` where she was not asked.
+    pub approved: Option<Timestamp>,
     /// The compact receipt.
     pub receipt: String,
 }
@@ -86,6 +90,8 @@ pub fn issue(
         unit: commitment.unit.clone(),
         handle: commitment.handle.clone(),
         epoch: facts.epoch,
+        likeness: commitment.likeness.clone(),
+        approved: facts.approved.then_some(facts.decided),
         receipt,
         rpt,
     };
@@ -98,6 +104,8 @@ pub struct IssueFacts {
     pub now: Timestamp,
     /// When it was decided: by her, or at commit where she was not asked.
     pub decided: Timestamp,
+    /// Whether she decided it herself.
+    pub approved: bool,
     /// The connection's epoch.
     pub epoch: i64,
     /// The token id, freshly drawn.

@@ -8,6 +8,7 @@ pub mod connection;
 pub mod decision;
 pub mod issue;
 pub mod ledger;
+pub mod likeness;
 pub mod negotiation;
 pub mod registry;
 pub mod step;

@@ -12,6 +12,7 @@
 //! message of the agent's changes.
 
 use crate::ledger::Author;
+use crate::likeness;
 use crate::unit::Unit;
 use sayso_protocol::payload::agreement::{Mission, SignedAgreement};
 use sayso_protocol::payload::operation::Operation;
@@ -70,6 +71,8 @@ pub struct Commitment {
     /// The pin of the tool's definition when it was made: what she is asked about (D-30).
     #[serde(default)]
     pub definition: Option<S256>,
+    /// What another agreement to the same is alike to (D-19).
+    pub likeness: S256,
     /// When it was made.
     pub at: Timestamp,
 }
@@ -100,6 +103,7 @@ impl Commitment {
             reason: claims.reason.clone(),
             mission: claims.mission.clone(),
             definition,
+            likeness: likeness::of(agreement),
             at,
         }
     }
@@ -134,6 +138,8 @@ pub enum Ending {
     Expired,
     /// The owner ended the agent's connection while it waited.
     Revoked,
+    /// The agent asked the same again and was attached (D-19).
+    Superseded,
 }
 
 /// Where a negotiation stands.

@@ -7,13 +7,14 @@
 use crate::connection::Connection;
 use crate::issue::{Grant, Issuer};
 use crate::ledger::Record;
+use crate::likeness::Twin;
 use crate::negotiation::{Negotiation, State};
 use crate::registry::{Registered, Standing};
 use crate::unit::{Owner, Unit};
-use sayso_protocol::Timestamp;
 use sayso_protocol::payload::agreement::{Breach, SignedAgreement};
 use sayso_protocol::payload::edition::Edition;
 use sayso_protocol::payload::negotiation::TokenReply;
+use sayso_protocol::{NegotiationId, Timestamp};
 
 mod table;
 
@@ -45,6 +46,8 @@ pub struct Facts {
     /// The connection of the agent the negotiation is committed to, else of the one this beat speaks for, also when
     /// it has been ended.
     pub connection: Option<Connection>,
+    /// The earlier request that this beat's agreement repeats (D-19).
+    pub twin: Option<Twin>,
 }
 
 /// Everything random a step may need, drawn before it runs. Has no `Debug`: it becomes tickets.
@@ -82,6 +85,8 @@ pub struct Step {
     pub reply: TokenReply,
     /// Rows for her record.
     pub records: Vec<Record>,
+    /// The earlier request whose place this one takes (D-19).
+    pub supersedes: Option<NegotiationId>,
     /// The grant issued.
     pub grant: Option<Grant>,
     /// Whether the ticket is left unspent and nothing changes: the request made no sense here.

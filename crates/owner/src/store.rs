@@ -10,6 +10,7 @@ pub mod suite;
 use crate::connection::{Connection, Ended};
 use crate::decision::Answer;
 use crate::ledger::{Author, Record, Row};
+use crate::likeness::Speaker;
 use crate::negotiation::{Ask, Commitment, Negotiation};
 use crate::registry::{Pat, Registered, ResourceServer, Standing};
 use crate::step::{Facts, Step};
@@ -247,7 +248,7 @@ pub trait Store: Send + Sync + 'static {
         &self,
         attempt: &Attempt,
         next: Digest,
-        handle: Option<&Handle>,
+        speaker: Option<&Speaker>,
         step: StepFn,
         now: Timestamp,
     ) -> Result<Advanced, Unavailable>;
@@ -256,7 +257,7 @@ pub trait Store: Send + Sync + 'static {
         &self,
         ticket: Digest,
         next: Digest,
-        handle: Option<&Handle>,
+        speaker: Option<&Speaker>,
         step: StepFn,
         now: Timestamp,
     ) -> Result<Advanced, Unavailable>;

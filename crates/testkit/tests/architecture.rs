@@ -41,7 +41,7 @@ const POWERS: [(&str, &[&str]); 7] = [
     ("reqwest", &["sayso-fetch"]),
     ("rusqlite", &["sayso-authority"]),
     ("axum", &["sayso-authority", "sayso-gateway", "sayso"]),
-    ("hyper", &["sayso-gateway"]),
+    ("hyper", &["sayso-authority", "sayso-gateway"]),
     ("rmcp", &["sayso"]),
     ("clap", &["sayso"]),
     ("anyhow", &["sayso"]),

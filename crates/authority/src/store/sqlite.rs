@@ -17,6 +17,7 @@ mod registry;
 mod replay;
 mod servers;
 mod setup;
+mod twins;
 mod writer;
 
 pub use open::OpenError;
@@ -27,6 +28,7 @@ use readers::Readers;
 use sayso_owner::connection::{Connection, Ended};
 use sayso_owner::decision::Answer;
 use sayso_owner::ledger::{Author, Record, Row};
+use sayso_owner::likeness::Speaker;
 use sayso_owner::registry::{Pat, Registered, ResourceServer, Standing};
 use sayso_owner::store::{
     Advanced, DeviceKey, Digest, Edit, Found, Peek, Saved, StepFn, Store, Unavailable, Waiting,
@@ -217,12 +219,12 @@ impl Store for SqliteStore {
         &self,
         attempt: &Attempt,
         next: Digest,
-        handle: Option<&Handle>,
+        speaker: Option<&Speaker>,
         step: StepFn,
         now: Timestamp,
     ) -> Result<Advanced, Unavailable> {
         let attempt = attempt.clone();
-        let shown = Presentation { next, handle: handle.cloned(), step, now, epoch: self.epoch };
+        let shown = Presentation { next, speaker: speaker.cloned(), step, now, epoch: self.epoch };
         self.writer.write("open", move |db| beats::open(db, &attempt, &shown)).await
     }
 
@@ -230,11 +232,11 @@ impl Store for SqliteStore {
         &self,
         ticket: Digest,
         next: Digest,
-        handle: Option<&Handle>,
+        speaker: Option<&Speaker>,
         step: StepFn,
         now: Timestamp,
     ) -> Result<Advanced, Unavailable> {
-        let shown = Presentation { next, handle: handle.cloned(), step, now, epoch: self.epoch };
+        let shown = Presentation { next, speaker: speaker.cloned(), step, now, epoch: self.epoch };
         self.writer.write("advance", move |db| beats::advance(db, ticket, &shown)).await
     }
 
@@ -262,7 +264,14 @@ impl Store for SqliteStore {
         token: Digest,
         now: Timestamp,
     ) -> Result<Found, Unavailable> {
-        self.readers.read("introspect", |db| grants::introspect(db, owner, client_id, token, now, self.epoch))
+        let (found, unheard) = self
+            .readers
+            .read("introspect", |db| grants::introspect(db, owner, client_id, token, now, self.epoch))?;
+        if unheard {
+            // The first answer about a grant she approved is what "its reply was lost" turns on (D-19).
+            self.writer.write("hear", move |db| grants::hear(db, token, now)).await?;
+        }
+        Ok(found)
     }
 
     async fn consume(

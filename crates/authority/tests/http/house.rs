@@ -125,27 +125,56 @@ impl House {
         &self.database
     }
 
-    /// Everything stored but signatures seen and tokens given to resource servers.
-    pub fn dump(&self) -> Vec<String> {
+    /// Everything stored but signatures seen, tokens given to resource servers, and whether a grant was asked about.
+    pub fn dump(&self) -> Dump {
         let db = rusqlite::Connection::open(&self.database).unwrap();
         let names = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT IN ('replay', 'pats')";
-        let tables: Vec<String> = column(&db, names);
-        tables.iter().flat_map(|table| rows(&db, table)).collect()
+        let mut read = db.prepare(names).unwrap();
+        let tables: Vec<String> = read.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+        Dump(tables.iter().flat_map(|table| rows(&db, table)).collect())
     }
 }
 
-fn column(db: &rusqlite::Connection, sql: &str) -> Vec<String> {
-    db.prepare(sql).unwrap().query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+/// Rows of the store as text.
+#[derive(PartialEq)]
+pub struct Dump(Vec<String>);
+
+impl Dump {
+    /// The rows of one table.
+    pub fn of(&self, table: &str) -> usize {
+        self.0.iter().filter(|row| row.starts_with(&format!("{table}: "))).count()
+    }
+
+    /// All rows but those of one table.
+    pub fn without(mut self, table: &str) -> Self {
+        self.0.retain(|row| !row.starts_with(&format!("{table}: ")));
+        self
+    }
+}
+
+impl std::fmt::Debug for Dump {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|row| write!(f, "\n  {row:.300}"))
+    }
 }
 
 fn rows(db: &rusqlite::Connection, table: &str) -> Vec<String> {
     let mut read = db.prepare(&format!("SELECT * FROM {table}")).unwrap();
-    let width = read.column_count();
+    let names: Vec<String> = read.column_names().map(str::to_owned).collect();
     let text = |row: &rusqlite::Row<'_>| {
-        let cells = (0..width).map(|at| format!("{:?}", row.get_ref(at).unwrap()));
-        Ok(format!("{table}: {}", cells.collect::<Vec<_>>().join(" | ")))
+        let kept = names.iter().enumerate().filter(|(_, name)| *name != "introspected_at");
+        let cells = kept.map(|(at, name)| format!("{name}={}", cell(row.get_ref(at).unwrap())));
+        Ok(format!("{table}: {}", cells.collect::<Vec<_>>().join(" ")))
     };
     read.query_map([], text).unwrap().map(Result::unwrap).collect()
+}
+
+fn cell(value: rusqlite::types::ValueRef<'_>) -> String {
+    match value {
+        rusqlite::types::ValueRef::Text(text) => String::from_utf8_lossy(text).into_owned(),
+        rusqlite::types::ValueRef::Blob(bytes) => b64::encode(bytes),
+        other => format!("{other:?}"),
+    }
 }
 
 fn owner(name: &str) -> Owner {
@@ -326,7 +355,8 @@ impl Talk<'_> {
 
     /// A claim token over these very bytes.
     pub fn sign_raw(&self, payload: &str) -> String {
-        let header = json!({ "alg": "EdDSA", "typ": agreement::TYP, "jwk": self.agent.key.verifying().jwk() });
+        let header =
+            json!({ "alg": "EdDSA", "typ": agreement::TYP, "jwk": self.agent.key.verifying().jwk() });
         let signed = format!("{}.{}", b64::encode(header.to_string()), b64::encode(payload));
         let signature = b64::encode(self.agent.key.sign(signed.as_bytes()));
         b64::encode(format!("{signed}.{signature}"))

@@ -33,7 +33,8 @@ async fn every_operation_needs_her_key() {
     ] {
         let plain = Sent::new(method, &format!("/owner{path}"));
         let plain = if method == "GET" || method == "DELETE" { plain } else { plain.json(&body) };
-        let queried = Sent { target: format!("{}?limit=1", plain.target), ..house.sign(plain.clone(), device) };
+        let queried =
+            Sent { target: format!("{}?limit=1", plain.target), ..house.sign(plain.clone(), device) };
         for (what, hostile) in [
             ("unsigned", plain.clone()),
             ("another key", house.sign(plain.clone(), &fresh_key())),
@@ -103,7 +104,8 @@ async fn what_waits_is_shown_as_it_was_signed() {
     let mut claims = talk.claims();
     let reason = "<b>x</b> \u{202e}txet";
     claims["reason"] = reason.into();
-    claims["mission"] = json!({ "approver": "https://a.example", "s256": format!("s256:{}", "A".repeat(43)) });
+    claims["mission"] =
+        json!({ "approver": "https://a.example", "s256": format!("s256:{}", "A".repeat(43)) });
     // Numbers and letters that rewriting would change, as raw JSON inside the signed payload.
     let params = r#"{"quantity": 1.0, "big": 1e21, "tо": "mallory","to":"alice",  "text":"\u0041"}"#;
     claims["operation"] = json!({ "tool": "execute_trade", "params": "@" });
@@ -115,12 +117,31 @@ async fn what_waits_is_shown_as_it_was_signed() {
     assert!(answer.text().contains(params), "{}", answer.text());
     let item = answer.ok();
     assert_eq!(item["reason"], reason);
-    assert_eq!((&item["kind"], &item["tier"], &item["handle"]), (&json!("connection"), &json!("trading"), &Value::Null));
+    assert_eq!(
+        (&item["kind"], &item["tier"], &item["handle"]),
+        (&json!("connection"), &json!("trading"), &Value::Null)
+    );
     assert_eq!(item["prohibited"], talk.template["prohibited"]);
     assert_eq!(item["enforced"], talk.template["enforced"]);
     for member in [
-        "family", "kind", "tier", "purpose", "prohibited", "operation", "reason", "mission", "identity", "assurance",
-        "assurance_notes", "because", "handle", "resource_id", "scope", "expires_in", "terms_uri", "deadline",
+        "family",
+        "kind",
+        "tier",
+        "purpose",
+        "prohibited",
+        "operation",
+        "reason",
+        "mission",
+        "identity",
+        "assurance",
+        "assurance_notes",
+        "because",
+        "handle",
+        "resource_id",
+        "scope",
+        "expires_in",
+        "terms_uri",
+        "deadline",
     ] {
         assert!(item.get(member).is_some(), "{member}");
     }
@@ -147,12 +168,20 @@ async fn an_answer_that_is_none_changes_nothing() {
         json!([]),
         json!("approved"),
     ] {
-        assert_eq!(house.hers(&house.alice, Sent::new("POST", &path).json(&body)).await.detail(), 400, "{body}");
+        assert_eq!(
+            house.hers(&house.alice, Sent::new("POST", &path).json(&body)).await.detail(),
+            400,
+            "{body}"
+        );
     }
     for (sent, status) in [
         (Sent::new("POST", &path), 400),
         (Sent::new("POST", &path).body(crate::wire::JSON, "{"), 400),
-        (Sent::new("POST", &path).body(crate::wire::JSON, r#"{"decision":"denied","decision":"approved"}"#), 400),
+        (
+            Sent::new("POST", &path)
+                .body(crate::wire::JSON, r#"{"decision":"denied","decision":"approved"}"#),
+            400,
+        ),
         (Sent::new("POST", &path).body(crate::wire::FORM, r#"{"decision":"approved"}"#), 415),
         (Sent::new("POST", &path).body(crate::wire::JSON, vec![b' '; 300_000]), 413),
     ] {
@@ -192,7 +221,8 @@ async fn connections_and_their_end() {
     assert_eq!((&row["status"], &row["identity"]), (&json!("active"), &json!("pseudonymous")));
     assert_eq!(row["approved_units"], json!(["holdings", "trading"]));
     assert_eq!((&row["revocations"], &row["introduced_by"]), (&json!(0), &Value::Null));
-    let revoke = |handle: &str| Sent::new("POST", "/owner/connections/revoke").json(&json!({ "handle": handle }));
+    let revoke =
+        |handle: &str| Sent::new("POST", "/owner/connections/revoke").json(&json!({ "handle": handle }));
     let before = house.dump();
     assert_eq!(house.hers(&house.alice, revoke("jkt:nobody/x")).await.detail(), 404);
     assert_eq!(house.hers(&house.alice, revoke("")).await.detail(), 400);

@@ -20,12 +20,21 @@ async fn policies_are_keyed_by_id_with_current_terms() {
     let policies = house.read(&house.alice, "/policies").await;
     assert_eq!(policies.as_object().unwrap().len(), 3);
     let trading = &policies["trading"];
-    assert_eq!((&trading["id"], &trading["ask_me"], &trading["rules"]), (&json!("trading"), &json!(true), &json!([])));
-    assert_eq!((&trading["version"], &trading["terms"]["template_id"]), (&json!(1), &json!("alice/trading/v1")));
+    assert_eq!(
+        (&trading["id"], &trading["ask_me"], &trading["rules"]),
+        (&json!("trading"), &json!(true), &json!([]))
+    );
+    assert_eq!(
+        (&trading["version"], &trading["terms"]["template_id"]),
+        (&json!(1), &json!("alice/trading/v1"))
+    );
     assert_eq!(trading["terms"]["per_operation"], true);
     assert_eq!(policies["holdings"]["terms"]["per_operation"], false);
     let uri = policies["holdings"]["terms"]["terms_uri"].as_str().unwrap();
-    assert_eq!(house.get(uri.strip_prefix(&house.issuer).unwrap()).await.ok()["purpose"], policies["holdings"]["terms"]["purpose"]);
+    assert_eq!(
+        house.get(uri.strip_prefix(&house.issuer).unwrap()).await.ok()["purpose"],
+        policies["holdings"]["terms"]["purpose"]
+    );
 }
 
 // OWN-19, POL-01, POL-02, CORE-112
@@ -81,7 +90,10 @@ async fn an_edit_is_a_new_version_and_never_moves_resources() {
     }
     assert_eq!(house.dump(), before);
     let saved = put(json!({ "ask_me": true })).await.ok();
-    assert_eq!((&saved["version"], &saved["ask_me"], &saved["clamped"]), (&json!(2), &json!(true), &json!([])));
+    assert_eq!(
+        (&saved["version"], &saved["ask_me"], &saved["clamped"]),
+        (&json!(2), &json!(true), &json!([]))
+    );
     assert_eq!(saved["resources"], json!(["alice-vault/get_positions"]));
     let saved = put(json!({ "terms": { "expires_in": 60 } })).await.ok();
     assert_eq!((&saved["version"], &saved["terms"]["expires_in"]), (&json!(3), &json!(60)));
@@ -107,9 +119,11 @@ async fn a_deleted_unit_leaves_its_resources_ungoverned() {
     let mut talk = agent.reach(&house, &house.alice, "get_positions").await;
     assert_eq!(talk.present(&[]).await.refusal(), (403, "request_denied".into()));
     let resources = house.read(&house.alice, "/resources").await;
-    let row = resources.as_array().unwrap().iter().find(|row| row["name"] == "get_positions").unwrap().clone();
+    let row =
+        resources.as_array().unwrap().iter().find(|row| row["name"] == "get_positions").unwrap().clone();
     assert_eq!((&row["unit"], &row["unit_name"], &row["ask_me"]), (&Value::Null, &Value::Null, &Value::Null));
-    let sent = Sent::new("POST", "/owner/policies").json(&unit("holdings", json!(["alice-vault/get_positions"])));
+    let sent =
+        Sent::new("POST", "/owner/policies").json(&unit("holdings", json!(["alice-vault/get_positions"])));
     let again = house.hers(&house.alice, sent).await;
     assert_eq!((again.status, &again.json()["version"]), (201, &json!(2)));
 }

@@ -27,7 +27,8 @@ async fn one_metadata_document_at_three_addresses() {
         assert_eq!(document[member], format!("{}{path}", house.issuer), "{member}");
     }
     let profiles = document["uma_profiles_supported"].to_string();
-    for (profile, there) in [("core", true), ("terms", true), ("fedauthz", true), ("lineage", false), ("owner", false)]
+    for (profile, there) in
+        [("core", true), ("terms", true), ("fedauthz", true), ("lineage", false), ("owner", false)]
     {
         assert_eq!(profiles.contains(&format!("spec/{profile}/1.0")), there, "{profile}");
     }
@@ -68,13 +69,18 @@ async fn every_version_of_terms_stays_as_it_was() {
     assert_eq!(page.header("vary"), Some("accept"));
     assert!(page.header("content-security-policy").unwrap().contains("default-src 'none'"));
     assert!(page.text().contains("&lt;script&gt;") && !page.text().contains("<script"));
-    for text in ["orders-beyond-approved-parameters", "enforced by the resource", "15 minutes", "trades:execute"] {
+    for text in
+        ["orders-beyond-approved-parameters", "enforced by the resource", "15 minutes", "trades:execute"]
+    {
         assert!(page.text().contains(text), "{text}");
     }
     assert_eq!(house.get(&format!("{second}?format=html")).await.body, page.body);
     let offer = house.send(Sent::new("GET", &second).with("accept", "application/ld+json")).await;
     let offer: serde_json::Value = serde_json::from_slice(&offer.body).unwrap();
-    assert_eq!((&offer["@type"], &offer["@id"]), (&json!("odrl:Offer"), &json!(format!("{}{second}", house.issuer))));
+    assert_eq!(
+        (&offer["@type"], &offer["@id"]),
+        (&json!("odrl:Offer"), &json!(format!("{}{second}", house.issuer)))
+    );
     assert_eq!(offer["odrl:prohibition"].as_array().unwrap().len(), 2);
     let none = house.send(Sent::new("GET", &second).with("accept", "image/png")).await;
     assert_eq!(none.refusal(), (406, "not_acceptable".into()));
@@ -97,10 +103,14 @@ async fn the_roster_lists_current_terms_and_no_resources() {
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_addresses_and_methods_are_answered_in_json() {
     let house = House::new().await;
-    for path in ["/", "/nothing", "/terms/", "/terms/x", "/terms/%ff", "/token/x", "/health/registry", "/rs/register"] {
+    for path in
+        ["/", "/nothing", "/terms/", "/terms/x", "/terms/%ff", "/token/x", "/health/registry", "/rs/register"]
+    {
         assert_eq!(house.get(path).await.refusal(), (404, "not_found".into()), "{path}");
     }
-    for path in ["/owner", "/owner/operators", "/owner/events", "/owner/organization", "/owner/joint", "/owner/x"] {
+    for path in
+        ["/owner", "/owner/operators", "/owner/events", "/owner/organization", "/owner/joint", "/owner/x"]
+    {
         assert_eq!(house.get(path).await.detail(), 404, "{path}");
     }
     for (method, path, allowed) in [
@@ -141,7 +151,9 @@ async fn only_exact_hosts_and_our_own_origin() {
     let absolute = Sent::new("GET", &format!("http://evil.example{path}")).with("host", &address);
     assert_eq!(house.send(absolute).await.refusal().0, 421);
     for origin in ["https://evil.example", "null", "http://localhost", "http://127.0.0.1"] {
-        for sent in [Sent::new("GET", path), Sent::new("GET", "/owner/pending"), Sent::new("OPTIONS", "/token")] {
+        for sent in
+            [Sent::new("GET", path), Sent::new("GET", "/owner/pending"), Sent::new("OPTIONS", "/token")]
+        {
             let answer = house.send(sent.with("origin", origin)).await;
             assert_eq!(answer.status, 403, "{origin}");
             assert_eq!(answer.header("access-control-allow-origin"), None);

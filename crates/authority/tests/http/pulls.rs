@@ -7,6 +7,7 @@ use crate::server::{Lie, entry};
 use sayso_authority::pull::PullFault;
 use serde_json::json;
 use std::time::Duration;
+use tokio::io::AsyncWriteExt as _;
 
 // FED-14, FED-07, FED-04, FED-22, FED-23, CORE-112
 #[tokio::test(flavor = "multi_thread")]
@@ -97,6 +98,13 @@ async fn serving_starts_without_any_resource_server() {
         person.server.lie(None);
     }
     assert_eq!(house.authority.pull_all().await, Ok(true));
+    // A head that never ends, or is too large, holds nobody else up.
+    let mut slow = tokio::net::TcpStream::connect(address).await.unwrap();
+    slow.write_all(b"GET /health HTTP/1.1\r\nx: ").await.unwrap();
+    let large = health.clone().with("x", &"x".repeat(400_000)).to(address).await;
+    assert_eq!(large.status, 431);
+    assert_eq!(health.to(address).await.status, 200);
+    drop(slow);
     stop.send(()).unwrap();
     tokio::time::timeout(Duration::from_secs(5), served).await.unwrap().unwrap().unwrap();
 }

@@ -126,5 +126,28 @@ async fn of_thirty_two_presentations_one_wins() {
     house.decide(&house.alice, &talk.family(), "approved").await.ok();
     let answers = join_all((0..32).map(|_| house.send(talk.request(&talk.ticket, &[])))).await;
     assert_eq!(answers.iter().filter(|answer| answer.status == 200).count(), 1);
-    assert_eq!(house.dump().iter().filter(|row| row.starts_with("grants:")).count(), 1);
+    assert_eq!(house.dump().of("grants"), 1);
+}
+
+// D-23: 429 past the cap, with a sentence that says policy was not asked (CORE-41).
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_is_told_to_wait() {
+    let house = House::new().await;
+    let agent = Agent::new();
+    let open = || async {
+        let mut talk = agent.reach(&house, &house.alice, "get_positions").await;
+        talk.present(&[]).await
+    };
+    for _ in 0..20 {
+        let answers = join_all((0..100).map(|_| open())).await;
+        assert!(answers.iter().all(|answer| answer.json()["error"] == "need_info"));
+    }
+    let before = house.dump();
+    let answer = open().await;
+    assert_eq!(answer.refusal(), (429, "request_denied".into()));
+    assert_eq!(answer.header("retry-after"), Some("5"));
+    assert_eq!(house.dump(), before);
+    // Another owner's lane is her own.
+    let mut talk = agent.reach(&house, &house.bob, "get_positions").await;
+    assert_eq!(talk.present(&[]).await.json()["error"], "need_info");
 }

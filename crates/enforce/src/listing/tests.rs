@@ -122,3 +122,20 @@ async fn a_new_key_is_looked_for_once_and_no_key_is_said_so() {
     let refused = listing_with(never).answer(&honest("b")).await.unwrap_err();
     assert_eq!(refused, NotShown::Unavailable(Unavailable::Unreachable));
 }
+
+// D-30: an empty listing would tell her authority that everything is gone.
+#[tokio::test]
+async fn instances_that_are_not_known_yet_are_not_told_as_none() {
+    let mut unlisted = settings();
+    unlisted.tools.clear();
+    let registry = Registry::from(Resource::new(unlisted).unwrap());
+    let keys = Arc::new(KnownKeys(vec![key(AUTHORITY).verifying().clone()]));
+    let reader = Reader { issuer: "https://as.example.test".into(), keys };
+    let endpoint = Url::parse("https://gw.example.test/owner-resources").unwrap();
+    let replay = Arc::new(Replay::new(NOW.plus(-300)));
+    let listing = Listing::new(&endpoint, [registry.clone()], vec![reader], replay, Arc::new(|| NOW));
+    let unknown = listing.answer(&honest("unlisted-a")).await;
+    assert_eq!(unknown.err(), Some(NotShown::Unavailable(Unavailable::NoUpstream)));
+    registry.replace(settings().tools).unwrap();
+    assert_eq!(listing.answer(&honest("unlisted-b")).await.unwrap().resources.len(), 2);
+}

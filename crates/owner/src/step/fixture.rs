@@ -110,6 +110,7 @@ impl World {
             registered: Some(registered),
             unit: Some(unit),
             connection: None,
+            twin: None,
         };
         World { house, negotiation, facts, now: START, agent: key(0x22), draw: 1 }
     }

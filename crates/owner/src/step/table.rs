@@ -7,6 +7,7 @@ use super::{Beat, Draws, Facts, House, Step};
 use crate::connection::Connection;
 use crate::issue::{self, IssueFacts};
 use crate::ledger::{Author, Kind, Record};
+use crate::likeness::{Stage, Twin};
 use crate::negotiation::{Ask, Commitment, Decided, Ending, Negotiation, PENDING_SECONDS, State};
 use crate::registry::Standing;
 use crate::unit::Unit;
@@ -119,16 +120,31 @@ impl Table<'_> {
         if !self.negotiation.scopes.is_empty() && issue::scopes(self.negotiation, &commitment).is_empty() {
             return self.refused(Some(commitment.handle), "the agreement covers no scope of this request");
         }
-        let promised = self.promised(&commitment);
-        match self.connection(&commitment.handle) {
-            Some(connection) if !unit.ask_me => {
-                self.issue(&commitment, self.now, connection.epoch, vec![promised])
+        let twin = self.facts.twin.as_ref().filter(|twin| twin.family != self.negotiation.id);
+        let promised = self.promised(&commitment, twin);
+        let step = self.answered(commitment, unit, twin.map(|twin| &twin.stage));
+        Step { records: vec![promised], supersedes: twin.map(|twin| twin.family.clone()), ..step }
+    }
+
+    /// Policy answers, or an approval of hers that nobody heard of, or she is asked: once, however often the agent asks
+    /// the same (D-19).
+    fn answered(&self, commitment: Commitment, unit: &Unit, earlier: Option<&Stage>) -> Step {
+        match (self.connection(&commitment.handle), earlier) {
+            (Some(connection), _) if !unit.ask_me => self.issue(&commitment, None, connection.epoch),
+            (Some(connection), Some(Stage::Approved { at, epoch, definition }))
+                if *epoch == connection.epoch
+                    && *definition == commitment.definition
+                    && issue::ends(*at, &commitment) > self.now =>
+            {
+                self.issue(&commitment, Some(*at), connection.epoch)
             }
-            standing => {
+            (standing, earlier) => {
                 let ask = if standing.is_some() { Ask::Operation } else { Ask::Connection };
-                let deadline = self.now.plus(PENDING_SECONDS);
-                let state = State::AwaitingOwner { commitment: Box::new(commitment), ask, deadline };
-                Step { records: vec![promised], ..self.submitted(state) }
+                let deadline = match earlier {
+                    Some(Stage::Waiting { deadline, .. }) => *deadline,
+                    _ => self.now.plus(PENDING_SECONDS),
+                };
+                self.submitted(State::AwaitingOwner { commitment: Box::new(commitment), ask, deadline })
             }
         }
     }
@@ -144,7 +160,7 @@ impl Table<'_> {
         if commitment.proffer.terms != *terms || commitment.definition.as_ref() != self.definition() {
             return self.proffer(unit, terms);
         }
-        self.issue(commitment, decided.at, connection.epoch, vec![])
+        self.issue(commitment, Some(decided.at), connection.epoch)
     }
 
     fn waiting(&self, deadline: Timestamp) -> Step {
@@ -190,7 +206,7 @@ impl Table<'_> {
         }
     }
 
-    fn promised(&self, commitment: &Commitment) -> Record {
+    fn promised(&self, commitment: &Commitment, twin: Option<&Twin>) -> Record {
         let entry = json!({
             "resource_id": self.negotiation.resource,
             "scope": commitment.scope,
@@ -200,6 +216,7 @@ impl Table<'_> {
             "operation": commitment.operation,
             "reason": commitment.reason,
             "mission": commitment.mission,
+            "supersedes": twin.map(|twin| &twin.family),
         });
         Record::new(Kind::Promised, &self.negotiation.id, Author::Agent, entry).naming(&commitment.handle)
     }
@@ -212,11 +229,13 @@ impl Table<'_> {
         Record::new(Kind::Refused, &self.negotiation.id, author, entry)
     }
 
-    fn issue(&self, commitment: &Commitment, decided: Timestamp, epoch: i64, records: Vec<Record>) -> Step {
+    /// Issues what she approved at `approved`, or what policy grants now.
+    fn issue(&self, commitment: &Commitment, approved: Option<Timestamp>, epoch: i64) -> Step {
         let resource = self.facts.registered.as_ref().map(|registered| &registered.resource);
         let facts = IssueFacts {
             now: self.now,
-            decided,
+            decided: approved.unwrap_or(self.now),
+            approved: approved.is_some(),
             epoch,
             jti: b64::encode(self.draws.jti),
             consequence: resource.and_then(|resource| resource.consequence.clone()),
@@ -229,7 +248,7 @@ impl Table<'_> {
                     receipt: issued.grant.receipt.clone(),
                 };
                 let state = State::Closed { ending: Ending::Issued };
-                Step { records, grant: Some(issued.grant), ..self.answer(state, reply) }
+                Step { grant: Some(issued.grant), ..self.answer(state, reply) }
             }
             Err(_) => {
                 self.untouched(TokenError::TemporarilyUnavailable, "the grant could not be signed; try again")
@@ -249,7 +268,16 @@ impl Table<'_> {
     /// The bare step: the ticket rotates exactly when the reply carries the next one.
     fn answer(&self, state: State, reply: TokenReply) -> Step {
         let rotates = matches!(reply, TokenReply::NeedInfo { .. } | TokenReply::Submitted { .. });
-        Step { state, rotates, due: self.now, reply, records: vec![], grant: None, untouched: false }
+        Step {
+            state,
+            rotates,
+            due: self.now,
+            reply,
+            records: vec![],
+            supersedes: None,
+            grant: None,
+            untouched: false,
+        }
     }
 
     fn ticket(&self) -> String {

@@ -15,6 +15,7 @@ mod agent;
 mod race;
 mod stage;
 
+pub mod attach;
 pub mod decisions;
 pub mod durability;
 pub mod endings;
@@ -85,6 +86,36 @@ macro_rules! store_suite {
         #[test]
         fn uncommitted_negotiations_are_capped() {
             $crate::store::suite::tickets::uncommitted_negotiations_are_capped(&$place);
+        }
+
+        #[test]
+        fn asking_again_takes_its_own_place() {
+            $crate::store::suite::attach::asking_again_takes_its_own_place(&$place);
+        }
+
+        #[test]
+        fn racing_repetitions_leave_one_question() {
+            $crate::store::suite::attach::racing_repetitions_leave_one_question(&$place);
+        }
+
+        #[test]
+        fn another_question_is_not_attached() {
+            $crate::store::suite::attach::another_question_is_not_attached(&$place);
+        }
+
+        #[test]
+        fn an_approval_nobody_heard_of_is_issued_once() {
+            $crate::store::suite::attach::an_approval_nobody_heard_of_is_issued_once(&$place);
+        }
+
+        #[test]
+        fn a_grant_that_was_shown_is_asked_for_afresh() {
+            $crate::store::suite::attach::a_grant_that_was_shown_is_asked_for_afresh(&$place);
+        }
+
+        #[test]
+        fn repetitions_race_her_decision() {
+            $crate::store::suite::attach::repetitions_race_her_decision(&$place);
         }
 
         // OWN-08

@@ -9,14 +9,16 @@ use super::fault::Fault;
 use super::grants;
 use super::negotiations::{COLUMNS, answer, facts, keep, negotiation};
 use super::record;
+use super::twins::supersede;
 use super::writer::{Outcome, Worked};
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 use sayso_owner::decision::{self, Answer};
 use sayso_owner::ledger::Author;
+use sayso_owner::likeness::Speaker;
 use sayso_owner::negotiation::{Negotiation, State};
 use sayso_owner::store::{Advanced, Digest, StepFn};
 use sayso_protocol::ticket::Attempt;
-use sayso_protocol::{Handle, NegotiationId, OwnerName, Timestamp};
+use sayso_protocol::{NegotiationId, OwnerName, Timestamp};
 
 /// Uncommitted negotiations an owner may have, and all owners together (D-23).
 const OF_OWNER: i64 = 2_000;
@@ -26,8 +28,8 @@ const IN_ALL: i64 = 20_000;
 pub(super) struct Presentation {
     /// The ticket that comes next, should the step rotate.
     pub(super) next: Digest,
-    /// The agent that speaks.
-    pub(super) handle: Option<Handle>,
+    /// Who speaks.
+    pub(super) speaker: Option<Speaker>,
     /// The step.
     pub(super) step: StepFn,
     /// Now.
@@ -118,10 +120,13 @@ pub(super) fn advance(db: &Connection, ticket: Digest, shown: &Presentation) -> 
 
 /// Runs the step and applies what it does.
 fn play(db: &Connection, negotiation: &Negotiation, shown: &Presentation) -> Worked<Advanced> {
-    let facts = facts(db, negotiation, shown.handle.as_ref())?;
+    let facts = facts(db, negotiation, shown.speaker.as_ref(), shown.now, shown.epoch)?;
     let step = (shown.step)(negotiation, &facts);
     if step.untouched {
         return Ok(Outcome::Undone(Advanced::Won(step.reply)));
+    }
+    if let Some(earlier) = &step.supersedes {
+        supersede(db, &negotiation.owner, earlier, shown.now)?;
     }
     keep(db, &negotiation.id, &step, shown.next, shown.now)?;
     for row in &step.records {

@@ -23,9 +23,9 @@ pub(super) fn insert(db: &Connection, grant: &Grant, epoch: i64) -> Result<(), F
     let permission = grant.rpt.permissions.first().ok_or(Fault::Shape)?;
     db.prepare_cached(
         "INSERT INTO grants (token_sha256, owner, client_id, family, unit, resource, handle, epoch, kid,
-                             issued, exp, single_use, claims, store_epoch)
+                             issued, exp, single_use, claims, likeness, approved_at, store_epoch)
          VALUES (:token, :owner, :client_id, :family, :unit, :resource, :handle, :epoch, :kid,
-                 :issued, :exp, :single_use, :claims, :store_epoch)",
+                 :issued, :exp, :single_use, :claims, :likeness, :approved, :store_epoch)",
     )?
     .execute(named_params! {
         ":token": grant.token_sha256,
@@ -41,6 +41,8 @@ pub(super) fn insert(db: &Connection, grant: &Grant, epoch: i64) -> Result<(), F
         ":exp": grant.rpt.exp.0,
         ":single_use": grant.rpt.single_use,
         ":claims": body(&grant.rpt)?,
+        ":likeness": grant.likeness.as_str(),
+        ":approved": grant.approved.map(|at| at.0),
         ":store_epoch": epoch,
     })?;
     db.prepare_cached(
@@ -62,6 +64,7 @@ struct Standing {
     family: NegotiationId,
     dead: Option<Inactive>,
     attempt: Option<String>,
+    unheard: bool,
 }
 
 /// Why a grant is not live, in the precedence of D-20.
@@ -94,7 +97,8 @@ fn standing(
     let found = db
         .prepare_cached(
             "SELECT g.claims, g.family, c.status, g.epoch, c.epoch, g.killed_at, g.consumed_at, g.exp,
-                    g.store_epoch, g.consume_attempt
+                    g.store_epoch, g.consume_attempt,
+                    g.approved_at IS NOT NULL AND g.introspected_at IS NULL
              FROM grants g JOIN connections c ON c.owner = g.owner AND c.handle = g.handle
              WHERE g.token_sha256 = ?1 AND g.owner = ?2 AND g.client_id = ?3",
         )?
@@ -104,13 +108,14 @@ fn standing(
                 family: row.get::<_, Id<_>>(1)?.0,
                 dead: dead(row, now, epoch)?,
                 attempt: row.get(9)?,
+                unheard: row.get(10)?,
             })
         })
         .optional()?;
     Ok(found)
 }
 
-/// Finds a grant by its token's digest.
+/// Finds a grant by its token's digest; says too whether it is one she approved that nobody asked about before.
 pub(super) fn introspect(
     db: &Connection,
     owner: &OwnerName,
@@ -118,12 +123,23 @@ pub(super) fn introspect(
     token: Digest,
     now: Timestamp,
     epoch: i64,
-) -> Result<Found, Fault> {
+) -> Result<(Found, bool), Fault> {
     Ok(match standing(db, owner, client_id, token, now, epoch)? {
-        None => Found::Unknown,
-        Some(Standing { dead: Some(reason), .. }) => Found::Dead(reason),
-        Some(Standing { rpt, family, .. }) => Found::Live(Box::new(described(rpt, family))),
+        None => (Found::Unknown, false),
+        Some(Standing { dead: Some(reason), .. }) => (Found::Dead(reason), false),
+        Some(Standing { rpt, family, unheard, .. }) => {
+            (Found::Live(Box::new(described(rpt, family))), unheard)
+        }
     })
+}
+
+/// Notes that an enforcement point was told of a grant: from now on its agent has it.
+pub(super) fn hear(db: &Connection, token: Digest, now: Timestamp) -> Worked<()> {
+    db.prepare_cached(
+        "UPDATE grants SET introspected_at = ?2 WHERE token_sha256 = ?1 AND introspected_at IS NULL",
+    )?
+    .execute((token.0, now.0))?;
+    Ok(Outcome::Kept(()))
 }
 
 /// The grant as an enforcement point may know it: the handle stays here (FED-49).

@@ -10,11 +10,13 @@ use super::policy;
 use super::registry;
 use super::servers;
 use super::setup;
+use super::twins;
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
+use sayso_owner::likeness::Speaker;
 use sayso_owner::negotiation::{Negotiation, State};
 use sayso_owner::step::{Facts, Step};
 use sayso_owner::store::{Digest, Peek, Waiting};
-use sayso_protocol::{Handle, NegotiationId, OwnerName, Timestamp};
+use sayso_protocol::{NegotiationId, OwnerName, Timestamp};
 
 /// What `negotiation` reads, in its order.
 pub(super) const COLUMNS: &str = "family, owner, client_id, resource, scopes, state, opened";
@@ -36,7 +38,9 @@ pub(super) fn negotiation(row: &Row<'_>) -> Result<Negotiation, rusqlite::Error>
 pub(super) fn facts(
     db: &Connection,
     negotiation: &Negotiation,
-    speaker: Option<&Handle>,
+    speaker: Option<&Speaker>,
+    now: Timestamp,
+    epoch: i64,
 ) -> Result<Facts, Fault> {
     let owner = &negotiation.owner;
     let registered = registry::registered(db, owner, &negotiation.client_id, &negotiation.resource)?;
@@ -44,7 +48,8 @@ pub(super) fn facts(
         Some(unit) => policy::unit(db, owner, unit)?,
         None => None,
     };
-    let handle = negotiation.commitment().map(|commitment| &commitment.handle).or(speaker);
+    let handle =
+        negotiation.commitment().map(|commitment| &commitment.handle).or(speaker.map(|it| &it.handle));
     let connection = match handle {
         Some(handle) => connections::connection(db, owner, handle)?,
         None => None,
@@ -55,6 +60,10 @@ pub(super) fn facts(
         registered,
         unit,
         connection,
+        twin: match speaker {
+            Some(speaker) => twins::find(db, negotiation, speaker, now, epoch)?,
+            None => None,
+        },
     })
 }
 
@@ -71,15 +80,14 @@ pub(super) fn keep(
         State::AwaitingOwner { deadline, .. } => Some(deadline.0),
         _ => None,
     };
-    let handle = match state {
-        State::AwaitingOwner { commitment, .. } | State::Approved { commitment, .. } => {
-            Some(&commitment.handle)
-        }
+    let commitment = match state {
+        State::AwaitingOwner { commitment, .. } | State::Approved { commitment, .. } => Some(commitment),
         _ => None,
     };
     db.prepare_cached(
         "UPDATE negotiations SET status = :status, state = :state, ticket = :ticket,
-           ticket_expires = :expires, due = :due, handle = :handle, deadline = :deadline,
+           ticket_expires = :expires, due = :due, handle = :handle,
+           likeness = :likeness, deadline = :deadline,
            keep_until = MAX(keep_until, :expires) WHERE family = :family",
     )?
     .execute(named_params! {
@@ -88,7 +96,8 @@ pub(super) fn keep(
         ":ticket": step.rotates.then_some(next.0),
         ":expires": state.ticket_expires(now).0,
         ":due": step.due.0,
-        ":handle": handle.map(Handle::as_str),
+        ":handle": commitment.map(|commitment| commitment.handle.as_str()),
+        ":likeness": commitment.map(|commitment| commitment.likeness.as_str()),
         ":deadline": deadline,
         ":family": id.as_str(),
     })?;

@@ -100,6 +100,7 @@ CREATE TABLE negotiations (
     ticket_expires INTEGER NOT NULL,
     due            INTEGER NOT NULL,
     handle         TEXT,
+    likeness       TEXT,
     deadline       INTEGER,
     opened         INTEGER NOT NULL,
     keep_until     INTEGER NOT NULL,
@@ -144,6 +145,8 @@ CREATE TABLE grants (
     consume_attempt TEXT,
     killed_at       INTEGER,
     introspected_at INTEGER,
+    likeness        TEXT NOT NULL,
+    approved_at     INTEGER,
     store_epoch     INTEGER NOT NULL,
     FOREIGN KEY (owner, handle) REFERENCES connections (owner, handle)
 ) STRICT;

@@ -68,12 +68,17 @@ impl Agent {
         self.key.verifying().jwk()
     }
 
-    /// The beat that agrees to exactly these terms.
+    /// The beat that agrees to exactly these terms; for a call like no other where they are per operation.
     pub(crate) fn agree(&self, proffer: &Proffer, now: Timestamp) -> Beat {
+        self.agree_to(proffer, now, json!({ "note": proffer.nonce }))
+    }
+
+    /// The beat that agrees to these terms, for a call with these arguments where they are per operation.
+    pub(crate) fn agree_to(&self, proffer: &Proffer, now: Timestamp, params: serde_json::Value) -> Beat {
         let terms = &proffer.terms;
         let operation = terms.per_operation.then(|| OperationClaim {
             tool: proffer.resource_id.as_str().rsplit('/').next().unwrap().parse().unwrap(),
-            params: json!({ "quantity": 10 }).as_object().unwrap().clone(),
+            params: params.as_object().unwrap().clone(),
         });
         let claims = AgreementClaims {
             iss: None,

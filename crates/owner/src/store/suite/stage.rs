@@ -8,6 +8,7 @@ use super::agent::{Agent, Draw, house};
 use super::race::wait;
 use crate::decision::Answer;
 use crate::ledger::{Author, Kind, Row};
+use crate::likeness::Speaker;
 use crate::negotiation::STEP_SECONDS;
 use crate::registry::{ResourceServer, Standing};
 use crate::step::{self, Beat, House};
@@ -18,7 +19,7 @@ use sayso_protocol::payload::negotiation::{TokenError, TokenReply};
 use sayso_protocol::payload::protection::ConsumeReply;
 use sayso_protocol::payload::terms::Proffer;
 use sayso_protocol::ticket::Attempt;
-use sayso_protocol::{ClientId, Handle, NegotiationId, OwnerName, ResourceId, Thumbprint, Timestamp, b64};
+use sayso_protocol::{ClientId, NegotiationId, OwnerName, ResourceId, Thumbprint, Timestamp, b64};
 use std::sync::Arc;
 
 /// When everything happens.
@@ -212,40 +213,45 @@ impl Stage {
 
     /// A fresh sealed ticket of a refused attempt.
     pub(crate) fn attempt(&self, resource: &str) -> Attempt {
+        self.attempt_at(resource, NOW)
+    }
+
+    /// The same, at another time.
+    pub(crate) fn attempt_at(&self, resource: &str, now: Timestamp) -> Attempt {
         Attempt {
             negotiation: NegotiationId::parse(b64::encode(self.draw.fresh())).unwrap(),
             owner: if resource == BOBS { self.bob.clone() } else { self.alice.clone() },
             resource_server: self.server.clone(),
             resource: resource.parse().unwrap(),
             scopes: published(resource).resource_scopes,
-            expires: NOW.plus(STEP_SECONDS),
+            expires: now.plus(STEP_SECONDS),
         }
     }
 
     /// Presents a sealed ticket.
     pub(crate) fn open(&self, caller: usize, attempt: &Attempt, beat: Beat, now: Timestamp) -> Said {
-        let (next, handle, step) = self.play(beat, now);
+        let (next, speaker, step) = self.play(beat, now);
         let store = self.any(caller);
-        Said::of(wait(store.open(attempt, next, handle.as_ref(), step, now)).unwrap())
+        Said::of(wait(store.open(attempt, next, speaker.as_ref(), step, now)).unwrap())
     }
 
     /// Presents a rotated ticket.
     pub(crate) fn advance(&self, caller: usize, ticket: &str, beat: Beat, now: Timestamp) -> Said {
-        let (next, handle, step) = self.play(beat, now);
+        let (next, speaker, step) = self.play(beat, now);
         let store = self.any(caller);
-        Said::of(wait(store.advance(Digest::of(ticket), next, handle.as_ref(), step, now)).unwrap())
+        Said::of(wait(store.advance(Digest::of(ticket), next, speaker.as_ref(), step, now)).unwrap())
     }
 
-    fn play(&self, beat: Beat, now: Timestamp) -> (Digest, Option<Handle>, crate::store::StepFn) {
+    fn play(&self, beat: Beat, now: Timestamp) -> (Digest, Option<Speaker>, crate::store::StepFn) {
         let (house, draws) = (self.house.clone(), self.draw.draws());
         let next = Digest::of(&b64::encode(draws.ticket));
-        let handle = match &beat {
-            Beat::Commit(agreement) => Some(agreement.handle()),
+        let speaker = match &beat {
+            Beat::Commit(agreement) => Some(Speaker::of(agreement)),
             _ => None,
         };
         let step =
             move |negotiation: &_, facts: &_| step::step(&house, negotiation, facts, &beat, &draws, now);
-        (next, handle, Box::new(step))
+        (next, speaker, Box::new(step))
     }
 
     /// Polls.

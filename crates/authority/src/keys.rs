@@ -2,8 +2,8 @@
 //!
 //! A file others can read is refused rather than used. Rotation is not here.
 
-use sayso_protocol::ticket::{NotOurs, Sealer};
-use sayso_protocol::{SigningKey, b64, canon};
+use sayso_protocol::ticket::Sealers;
+use sayso_protocol::{SigningKey, b64};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
@@ -55,14 +55,9 @@ impl Keys {
         })
     }
 
-    /// The sealer of fresh tickets. Its name in clear is a digest that says nothing about the key.
-    ///
-    /// # Errors
-    /// When the key is not usable.
-    pub fn sealer(&self, issuer: &str, epoch: i64) -> Result<Sealer, NotOurs> {
-        let named = canon::sha256(&[b"sayso seal key name\n".as_slice(), &self.seal].concat());
-        let kid: String = b64::encode(named).chars().take(8).collect();
-        Sealer::new(&self.seal, &kid, issuer, epoch)
+    /// The sealers of fresh tickets.
+    pub fn sealers(&self, issuer: &str, epoch: i64) -> Sealers {
+        Sealers::new(&self.seal, issuer, epoch)
     }
 
     /// The key under which names of agents are derived for policies (D-7).

@@ -23,7 +23,7 @@ use sayso_owner::step::House;
 use sayso_owner::store::{Store, Unavailable};
 use sayso_owner::unit::Owner;
 use sayso_protocol::payload::edition::Edition;
-use sayso_protocol::ticket::Sealer;
+use sayso_protocol::ticket::Sealers;
 use sayso_protocol::{SigningKey, Timestamp, VerifyingKey, sig};
 use std::sync::Arc;
 
@@ -67,9 +67,6 @@ pub enum SetUp {
     /// The public URL is not an http(s) origin.
     #[error("the public URL must be an http or https origin without path, query or trailing slash")]
     PublicUrl,
-    /// The key that seals tickets is not usable.
-    #[error("the key that seals tickets is not usable")]
-    SealKey,
     /// The store could not be asked.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
@@ -101,7 +98,7 @@ pub struct Authority {
     pub(crate) hosts: Vec<String>,
     pub(crate) require_signed_polls: bool,
     pub(crate) requests: SigningKey,
-    pub(crate) sealer: Sealer,
+    pub(crate) sealers: Sealers,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) fetch: Arc<dyn Fetch>,
     pub(crate) servers: resource_server::Directory,
@@ -122,7 +119,7 @@ impl Authority {
         clock: Clock,
     ) -> Result<Arc<Self>, SetUp> {
         let public = PublicUrl::parse(&config.public_url)?;
-        let sealer = keys.sealer(&public.url, store.epoch()).map_err(|_| SetUp::SealKey)?;
+        let sealers = keys.sealers(&public.url, store.epoch());
         for owner in &config.owners {
             store.settle_owner(owner).await?;
         }
@@ -140,7 +137,7 @@ impl Authority {
             hosts,
             require_signed_polls: config.require_signed_polls,
             requests: keys.requests,
-            sealer,
+            sealers,
             store,
             fetch,
             servers: resource_server::Directory::default(),

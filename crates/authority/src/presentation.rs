@@ -41,10 +41,7 @@ impl Authority {
         received: &Received,
     ) -> Result<TokenReply, Unavailable> {
         let (advanced, told) = if ticket::is_sealed(&request.ticket) {
-            let opened = self.sealer.open(&request.ticket).ok();
-            let Some(attempt) = opened.filter(|attempt| attempt.expires > self.now()) else {
-                return Ok(lost());
-            };
+            let Ok(attempt) = self.sealers.open(&request.ticket, self.now()) else { return Ok(lost()) };
             let ready = self.prepare(request)?;
             let speaker = ready.speaker.as_ref();
             (self.store.open(&attempt, ready.next, speaker, ready.step, ready.now).await?, ready.told)

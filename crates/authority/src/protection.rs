@@ -145,7 +145,7 @@ impl Authority {
             scopes,
             expires: self.now().plus(STEP_SECONDS),
         };
-        let ticket = self.sealer.seal(&attempt, draw()?).map_err(|_| Unavailable)?;
+        let ticket = self.sealers.seal(&attempt, draw()?, self.now()).map_err(|_| Unavailable)?;
         tracing::info!(family = %attempt.negotiation, resource = %resource, "permission.registered");
         Ok(PermissionReply { ticket })
     }

@@ -6,6 +6,7 @@
 use crate::b64;
 use crate::id::{ClientId, NegotiationId, OwnerName, ResourceId, Scope, Timestamp};
 use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, Nonce, UnboundKey};
+use aws_lc_rs::hmac;
 use serde::{Deserialize, Serialize};
 
 /// What a sealed ticket says about the refused attempt.
@@ -90,6 +91,55 @@ impl Sealer {
     }
 }
 
+/// Seconds a sealing key is used.
+const DAY: i64 = 86_400;
+
+/// The sealers of one authority: a key a day, all drawn from one secret, so that every process that has it accepts a
+/// day's key before anyone uses it and for a day after (D-17). Has no `Debug`.
+pub struct Sealers {
+    secret: hmac::Key,
+    name: String,
+    issuer: String,
+    epoch: i64,
+}
+
+impl Sealers {
+    /// The sealers under `secret` for one issuer and store epoch.
+    pub fn new(secret: &[u8; 32], issuer: &str, epoch: i64) -> Self {
+        let secret = hmac::Key::new(hmac::HMAC_SHA256, secret);
+        // The name in clear is a digest that says nothing about the secret.
+        let name = b64::encode(hmac::sign(&secret, b"sayso ticket key name")).chars().take(8).collect();
+        Self { secret, name, issuer: issuer.to_owned(), epoch }
+    }
+
+    fn of_day(&self, day: i64) -> Result<Sealer, NotOurs> {
+        let drawn = hmac::sign(&self.secret, format!("sayso ticket key of day {day}").as_bytes());
+        let key: [u8; 32] = drawn.as_ref().try_into().map_err(|_| NotOurs)?;
+        Sealer::new(&key, &format!("{}-{day}", self.name), &self.issuer, self.epoch)
+    }
+
+    /// Seals an attempt under the key of the day. `nonce` must be 12 fresh random bytes.
+    ///
+    /// # Errors
+    /// When the attempt is too large to seal.
+    pub fn seal(&self, attempt: &Attempt, nonce: [u8; 12], now: Timestamp) -> Result<String, NotOurs> {
+        self.of_day(now.0.div_euclid(DAY))?.seal(attempt, nonce)
+    }
+
+    /// Opens a ticket that is not expired, sealed under the key of this day or of a neighbouring one.
+    ///
+    /// # Errors
+    /// When it was sealed elsewhere, is too old, or was altered.
+    pub fn open(&self, ticket: &str, now: Timestamp) -> Result<Attempt, NotOurs> {
+        let today = now.0.div_euclid(DAY);
+        let attempt = [today, today.saturating_sub(1), today.saturating_add(1)]
+            .into_iter()
+            .find_map(|day| self.of_day(day).ok()?.open(ticket).ok())
+            .ok_or(NotOurs)?;
+        if attempt.expires > now { Ok(attempt) } else { Err(NotOurs) }
+    }
+}
+
 /// Whether the text has the form of a sealed ticket, so that the store need not be asked about it.
 pub fn is_sealed(ticket: &str) -> bool {
     ticket.starts_with("tkt1.")
@@ -125,6 +175,23 @@ mod tests {
         for other in others {
             assert_eq!(other.open(&ticket), Err(NotOurs));
         }
+    }
+
+    #[test]
+    fn a_days_key_opens_until_the_day_after() {
+        let sealers = Sealers::new(&[1; 32], "https://as.example", 1);
+        let noon = Timestamp(20_000 * DAY + DAY / 2);
+        let attempt = Attempt { expires: noon.plus(3 * DAY), ..attempt() };
+        let ticket = sealers.seal(&attempt, [9; 12], noon).unwrap();
+        let same_secret = Sealers::new(&[1; 32], "https://as.example", 1);
+        for at in [noon, noon.plus(-DAY), noon.plus(DAY)] {
+            assert_eq!(same_secret.open(&ticket, at).as_ref(), Ok(&attempt));
+        }
+        assert_eq!(sealers.open(&ticket, noon.plus(2 * DAY)), Err(NotOurs));
+        assert_ne!(sealers.seal(&attempt, [9; 12], noon.plus(DAY)).unwrap(), ticket);
+        let expired = sealers.seal(&Attempt { expires: noon, ..attempt.clone() }, [9; 12], noon).unwrap();
+        assert_eq!(sealers.open(&expired, noon), Err(NotOurs));
+        assert_eq!(Sealers::new(&[2; 32], "https://as.example", 1).open(&ticket, noon), Err(NotOurs));
     }
 
     #[test]

@@ -2,11 +2,11 @@
 path, heads that are too large, and doors that stay closed. The routes are those of test_routes.py."""
 
 import socket
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 import pytest
 
-from cast import result
+from cast import REALM
 from parties import FORM, JSON, Agent
 from test_routes import AUTHORITY, EVERY, GATEWAY, ask, clear, good, nothing_happened, town, url_of  # noqa: F401
 from wire import Key, send, sign
@@ -64,10 +64,7 @@ def test_other_spellings_of_a_path(town, route):
                   path.replace("/" + first, f"/%{ord(first):02x}", 1), path + "%00", "/x/.." + path):
         if other == path:
             continue
-        spelled = {route.method: ask(town, route, url=base + other)}
-        for method, response in spelled.items():
-            assert response.status in (400, 401, 404, 405), (other, response)
-            clear(response, (400, 401, 404, 405), route, method)
+        clear(ask(town, route, url=base + other), (400, 401, 404, 405), route)
 
 
 @pytest.mark.parametrize("route", PROTECTED, ids=lambda route: route.path)
@@ -149,9 +146,7 @@ def test_what_is_hardly_http(town, at, data):
 
 
 def test_after_all_of_it(town):
-    """The same two processes still carry the whole story."""
-    before = len(town.owner.ledger())
-    assert before >= 1
+    """The same two processes still serve."""
     routes = [route for route in AUTHORITY + GATEWAY if route.method == "GET" and route.who == "anybody"]
     for route in routes:
         assert send("GET", url_of(town, route)).status == 200, route.path
@@ -160,4 +155,6 @@ def test_after_all_of_it(town):
     for route in HERS:
         if route.method == "GET":
             assert ask(town, route).status == 200, route.path
-    assert quote("") == "" and result and Agent
+    agent = Agent()
+    negotiation = agent.negotiate(town.resource, "get_positions")
+    assert negotiation.template["resource_id"] == f"{REALM}/get_positions"

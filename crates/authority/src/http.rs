@@ -70,6 +70,7 @@ fn owner_routes() -> Router<Arc<Authority>> {
         .route("/owner/policies", get(owner::policies::list).post(owner::policies::create))
         .route("/owner/policies/{id}", put(owner::policies::edit).delete(owner::policies::delete))
         .route("/owner/ledger", get(owner::ledger::page))
+        .route("/owner/events", get(owner::events::stream))
 }
 
 /// Serves `authority` on `listener` until `shutdown`; pulls and prunes meanwhile, and is ready before either (FED-18).
@@ -84,6 +85,11 @@ pub async fn serve(
     let chores = {
         let authority = authority.clone();
         async move { tokio::join!(pull::keep_pulling(authority.clone()), keep_pruning(authority)) }
+    };
+    let closing = authority.closing.clone();
+    let shutdown = async move {
+        shutdown.await;
+        closing.send_replace(true);
     };
     tokio::select! {
         () = listener::listen(listener, router(authority), shutdown) => Ok(()),

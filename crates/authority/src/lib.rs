@@ -26,6 +26,8 @@ use sayso_protocol::payload::edition::Edition;
 use sayso_protocol::ticket::Sealers;
 use sayso_protocol::{SigningKey, Timestamp, VerifyingKey, sig};
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use tokio::sync::watch;
 
 /// Where the time comes from.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -103,6 +105,9 @@ pub struct Authority {
     pub(crate) fetch: Arc<dyn Fetch>,
     pub(crate) servers: resource_server::Directory,
     pub(crate) pulls: pull::Gate,
+    pub(crate) streams: Arc<AtomicUsize>,
+    /// True once the listener closes: what would go on for ever ends.
+    pub(crate) closing: watch::Sender<bool>,
     clock: Clock,
 }
 
@@ -142,6 +147,8 @@ impl Authority {
             fetch,
             servers: resource_server::Directory::default(),
             pulls: pull::Gate::default(),
+            streams: Arc::default(),
+            closing: watch::Sender::new(false),
             clock,
         }))
     }

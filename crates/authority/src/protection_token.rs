@@ -113,11 +113,16 @@ impl Authority {
         }
     }
 
-    /// Whether this signature is seen for the first time; remembers it in the same step (D-9).
+    /// Whether every signature of this proof is seen for the first time; remembers each in the same step (D-9).
     pub(crate) async fn first_use(&self, proof: &Proof) -> Result<bool, Unavailable> {
-        let artifact = format!("{}.{}", b64::encode(proof.signature_s256), proof.thumbprint);
-        let until = proof.created.plus(2 * SKEW_SECONDS + 1);
-        self.store.remember(Digest::of(&artifact), until, self.now()).await
+        for proof in proof.each() {
+            let artifact = format!("{}.{}", b64::encode(proof.signature_s256), proof.thumbprint);
+            let until = proof.created.plus(2 * SKEW_SECONDS + 1);
+            if !self.store.remember(Digest::of(&artifact), until, self.now()).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     async fn grant(&self, server: &ResourceServer) -> Result<Granted, Denied> {

@@ -15,6 +15,9 @@ use sayso_protocol::method::{Revision, UmaClass, uma_class};
 use sayso_protocol::payload::operation::Operation;
 use sayso_protocol::payload::refusal::{Code, Refusal};
 
+/// The headers of MCP's that every call may carry.
+const ROUTING: [&str; 4] = ["mcp-protocol-version", "mcp-method", "mcp-name", "mcp-session-id"];
+
 /// A request that goes no further.
 #[derive(Debug)]
 pub(crate) enum TurnedAway {
@@ -118,7 +121,7 @@ fn protected<'r>(
         let refusal = "a protected call is not run as a task here; call again without declaring tasks";
         return Err(Refusal::new(Code::TaskNotServed, refusal).into());
     }
-    let says_more = says_more(request);
+    let says_more = says_more(request, &incoming.head.headers, tool);
     if says_more && tool.settings.single_use {
         return Err(says_more_refusal().into());
     }
@@ -131,12 +134,17 @@ fn protected<'r>(
     })
 }
 
-/// A call that is approved one at a time carries what was approved and nothing beside it (D-10, D-11).
-fn says_more(request: &Request) -> bool {
+/// A call that is approved one at a time carries what was approved and nothing beside it (D-10, D-11). Headers count:
+/// no signature has to cover them, and an upstream may act on one that mirrors no argument known here.
+fn says_more(request: &Request, headers: &HeaderMap, tool: &Tool) -> bool {
     let answers = ["requestState", "inputResponses"];
     let params = request.params.as_ref();
+    let known = |name: &str| {
+        ROUTING.contains(&name) || tool.settings.mirrors.iter().any(|mirror| mirror.header == name)
+    };
     request.unknown_member().is_some()
         || answers.iter().any(|name| params.is_some_and(|params| params.get(name).is_some()))
+        || headers.keys().any(|name| name.as_str().starts_with("mcp-") && !known(name.as_str()))
 }
 
 pub(crate) fn says_more_refusal() -> Refusal {
@@ -146,12 +154,15 @@ pub(crate) fn says_more_refusal() -> Refusal {
     )
 }
 
+/// A body is judged as it came, so it may not come coded; chunks are how it comes, not what.
 fn check_coding(headers: &HeaderMap) -> Result<(), Refusal> {
-    let plain = |value: &http::HeaderValue| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity");
-    if headers.get_all("content-encoding").iter().all(plain) {
+    let are_all = |name, plain: &[u8]| {
+        headers.get_all(name).iter().all(|value| value.as_bytes().trim_ascii().eq_ignore_ascii_case(plain))
+    };
+    if are_all("content-encoding", b"identity") && are_all("transfer-encoding", b"chunked") {
         Ok(())
     } else {
-        Err(Refusal::new(Code::UnsupportedMediaType, "send the body without a content coding"))
+        Err(Refusal::new(Code::UnsupportedMediaType, "send the body without a coding"))
     }
 }
 

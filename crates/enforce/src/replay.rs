@@ -29,12 +29,9 @@ pub enum Spoiled {
     Full,
 }
 
-/// A signature now remembered; what releases it.
+/// The signatures of one request, now remembered; what releases them.
 #[derive(Debug)]
-pub struct Claim {
-    created: Timestamp,
-    mark: Mark,
-}
+pub struct Claim(Vec<(Timestamp, Mark)>);
 
 /// The signatures seen by one process.
 pub struct Replay {
@@ -60,34 +57,36 @@ impl Replay {
         Self { started, capacity, seen: Mutex::default() }
     }
 
-    /// Remembers a verified signature, unless it was seen.
+    /// Remembers a verified request by each of its signatures, unless one was seen.
     ///
     /// # Errors
-    /// When it was seen, or nobody can know whether it was.
+    /// When one was seen, or nobody can know whether it was.
     pub fn claim(&self, proof: &Proof, now: Timestamp) -> Result<Claim, Spoiled> {
         if proof.created < self.started {
             return Err(Spoiled::TooEarly);
         }
-        let mark = mark(proof);
+        let marks: Vec<_> = proof.each().map(|proof| (proof.created, mark(proof))).collect();
         let mut seen = self.lock();
         seen.forget_before(now.plus(-KEPT_SECONDS));
-        if seen.by_second.get(&proof.created.0).is_some_and(|marks| marks.contains(&mark)) {
+        if marks.iter().any(|mark| seen.has(mark)) {
             return Err(Spoiled::Replayed);
         }
-        if seen.count >= self.capacity {
+        if seen.count.saturating_add(marks.len()) > self.capacity {
             return Err(Spoiled::Full);
         }
-        seen.by_second.entry(proof.created.0).or_default().insert(mark);
-        seen.count = seen.count.saturating_add(1);
-        Ok(Claim { created: proof.created, mark })
+        for mark in &marks {
+            seen.add(mark);
+        }
+        Ok(Claim(marks))
     }
 
     /// Forgets a signature whose request was answered 503 with nothing spent or forwarded, so that the same request may
     /// come again (CORE-22).
     pub fn release(&self, claim: &Claim) {
         let mut seen = self.lock();
-        let removed = seen.by_second.get_mut(&claim.created.0).is_some_and(|marks| marks.remove(&claim.mark));
-        seen.count = seen.count.saturating_sub(usize::from(removed));
+        for mark in &claim.0 {
+            seen.remove(mark);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Seen> {
@@ -97,6 +96,20 @@ impl Replay {
 }
 
 impl Seen {
+    fn has(&self, (created, mark): &(Timestamp, Mark)) -> bool {
+        self.by_second.get(&created.0).is_some_and(|marks| marks.contains(mark))
+    }
+
+    fn add(&mut self, (created, mark): &(Timestamp, Mark)) {
+        let added = self.by_second.entry(created.0).or_default().insert(*mark);
+        self.count = self.count.saturating_add(usize::from(added));
+    }
+
+    fn remove(&mut self, (created, mark): &(Timestamp, Mark)) {
+        let removed = self.by_second.get_mut(&created.0).is_some_and(|marks| marks.remove(mark));
+        self.count = self.count.saturating_sub(usize::from(removed));
+    }
+
     fn forget_before(&mut self, second: Timestamp) {
         while let Some(entry) = self.by_second.first_entry().filter(|entry| *entry.key() < second.0) {
             self.count = self.count.saturating_sub(entry.remove().len());

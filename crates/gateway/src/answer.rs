@@ -20,8 +20,9 @@ pub(crate) fn json<T: Serialize>(status: StatusCode, value: &T) -> Response<Body
     bytes(status, text)
 }
 
-fn bytes(status: StatusCode, text: Vec<u8>) -> Response<Body> {
-    let mut response = Response::new(Body::from(text));
+/// A JSON answer whose text is there already.
+pub(crate) fn bytes(status: StatusCode, text: impl Into<Body>) -> Response<Body> {
+    let mut response = Response::new(text.into());
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -324,6 +324,8 @@ pub trait Store: Send + Sync + 'static {
         after: i64,
         limit: i64,
     ) -> Result<Vec<Row>, Unavailable>;
+    /// The place of her last row; 0 when there is none.
+    async fn last_row(&self, owner: &OwnerName) -> Result<i64, Unavailable>;
     /// Appends a row that belongs to no other intent.
     async fn append(&self, owner: &OwnerName, record: &Record, now: Timestamp) -> Result<(), Unavailable>;
 

@@ -1,7 +1,7 @@
 //! The RFC 9421 profile of these drafts: what a signature must cover, and who proves what (CORE-55..64, D-8, D-9).
 //!
 //! One signature alone must cover the whole minimum, and the received `@signature-params` text is echoed byte for
-//! byte. Which key must have signed is the caller's to say, and so is refusing a replay by `Proof::signature_s256`.
+//! byte. Which key must have signed is the caller's to say, and so is refusing a replay, by `Proof::each`.
 
 mod base;
 mod fields;
@@ -151,6 +151,8 @@ pub struct Proof {
     pub thumbprint: Thumbprint,
     /// Whether a digest of the body is covered and matches. False for an empty body without a digest.
     pub covers_body: bool,
+    /// What the key's further signatures on the request prove: each would do alone, in a copy without the others.
+    pub further: Vec<Proof>,
     covered: Vec<String>,
 }
 
@@ -158,6 +160,11 @@ impl Proof {
     /// Whether the signature covers `component`, e.g. `"@query"` or `"signature-agent"`.
     pub fn covers(&self, component: &str) -> bool {
         self.covered.iter().any(|name| name == component)
+    }
+
+    /// Every signature this request could be shown with again: what whoever refuses replays has to remember (D-9).
+    pub fn each(&self) -> impl Iterator<Item = &Proof> {
+        std::iter::once(self).chain(&self.further)
     }
 }
 
@@ -196,14 +203,16 @@ impl Unverified {
                 return Err(SigFault::RepeatedHeader(name));
             }
         }
-        let mut first = None;
+        let (mut proofs, mut first) = (Vec::new(), None);
         for candidate in &self.candidates {
             match candidate.prove(facts, key, profile, now) {
-                Ok(proof) => return Ok(proof),
+                Ok(proof) => proofs.push(proof),
                 Err(fault) => first = first.or(Some(fault)),
             }
         }
-        Err(first.unwrap_or(SigFault::Missing))
+        let mut proofs = proofs.into_iter();
+        let proof = proofs.next().ok_or(first.unwrap_or(SigFault::Missing))?;
+        Ok(Proof { further: proofs.collect(), ..proof })
     }
 }
 
@@ -234,6 +243,7 @@ impl Candidate {
             signature_s256: sha256(&self.signature),
             thumbprint: key.thumbprint(),
             covers_body,
+            further: Vec::new(),
             covered: self.covered.clone(),
         })
     }

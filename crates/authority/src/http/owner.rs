@@ -4,6 +4,7 @@
 //! in a path or body can name another owner (CORE-109). No cookie, bearer token or secret opens it (CORE-108).
 
 pub(super) mod connections;
+pub(super) mod events;
 pub(super) mod ledger;
 pub(super) mod pending;
 pub(super) mod policies;
@@ -41,6 +42,11 @@ impl Hers {
     /// The body as strict JSON of this shape.
     pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, Detail> {
         self.received.json().map_err(Detail::from)
+    }
+
+    /// A header of the request, where it is text.
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.received.headers.get(name)?.to_str().ok()
     }
 
     /// The query, each member once.

@@ -324,6 +324,10 @@ impl Store for SqliteStore {
         self.readers.read("ledger", |db| record::page(db, owner, handle, after, limit))
     }
 
+    async fn last_row(&self, owner: &OwnerName) -> Result<i64, Unavailable> {
+        self.readers.read("last_row", |db| record::last(db, owner))
+    }
+
     async fn append(&self, owner: &OwnerName, record: &Record, now: Timestamp) -> Result<(), Unavailable> {
         let (owner, record) = (owner.clone(), record.clone());
         let work = move |db: &_| record::append(db, &owner, &record, now).map(Outcome::Kept);

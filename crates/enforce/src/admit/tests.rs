@@ -145,6 +145,13 @@ fn codings_and_content_types_are_the_one_that_is_parsed() {
     let mut two = with(list(), "content-encoding", b"identity");
     two.head.headers.append("content-encoding", HeaderValue::from_static("gzip"));
     assert_eq!(outcome(&two), "unsupported_media_type");
+    for coding in ["gzip, chunked", "identity", "chunked, chunked", ""] {
+        assert_eq!(outcome(&with(list(), "transfer-encoding", coding.as_bytes())), "unsupported_media_type");
+    }
+    let mut chunked = with(list(), "transfer-encoding", b"Chunked");
+    assert_eq!(outcome(&chunked), "open");
+    chunked.head.headers.append("transfer-encoding", HeaderValue::from_static("chunked"));
+    assert_eq!(outcome(&chunked), "400 -32020 header_body_mismatch");
     for good in ["application/json", "Application/JSON; charset=UTF-8", "application/json;charset=\"utf-8\";"]
     {
         assert_eq!(outcome(&with(list(), "content-type", good.as_bytes())), "open", "{good}");
@@ -195,6 +202,21 @@ fn headers_that_say_otherwise_are_faults() {
     }
     let lowered = with(call("get_positions", "{}"), "mcp-protocol-version", b"2025-11-25");
     assert_eq!(outcome(&lowered), lying);
+}
+
+// D-10: what no signature covers and no registry knows is no part of what she approved.
+#[test]
+fn a_header_nobody_can_check_does_not_ride_on_a_single_call() {
+    for name in ["mcp-param-quantity", "mcp-anything"] {
+        assert_eq!(outcome(&with(call("execute_trade", "{}"), name, b"9")), "invalid_request", "{name}");
+        assert_eq!(outcome(&with(call("get_positions", "{}"), name, b"9")), "get_positions", "{name}");
+    }
+    assert_eq!(outcome(&with(call("execute_trade", "{}"), "mcp-session-id", b"s")), "execute_trade");
+    let mut mirrored = settings();
+    let mirror = message::Mirror { header: "mcp-param-quantity".into(), path: vec!["quantity".into()] };
+    mirrored.tools[1].mirrors = vec![mirror];
+    let mirroring = with(call("execute_trade", r#"{"quantity":9}"#), "mcp-param-quantity", b"9");
+    assert_eq!(outcome_of(mirrored, &mirroring), "execute_trade");
 }
 
 #[test]

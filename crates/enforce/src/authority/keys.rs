@@ -1,7 +1,7 @@
 //! The keys an authority publishes, for verifying what it signs (FED-10).
 //!
-//! Held for a short while, and looked for again at most every few seconds when a signature fits none of them, so that a
-//! stranger's signatures cannot make us ask. Verifying holds no lock while another party is asked (FED-19).
+//! Held for a short while, and looked for again by one caller at a time and at most every few seconds, so that a
+//! stranger's signatures cannot make us ask. Who verifies by keys at hand waits for nobody (FED-19).
 
 use super::Unavailable;
 use crate::engine::Clock;
@@ -16,6 +16,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 const KEPT: i64 = 60;
 /// How soon they may be looked for again, in seconds.
 const PAUSE: i64 = 5;
+/// How soon after they could not be had.
+const FAILED: i64 = 1;
 
 /// Where the keys of an authority come from.
 #[async_trait]
@@ -39,33 +41,50 @@ pub struct HttpKeys {
     fetch: Arc<dyn Fetch>,
     issuer: String,
     clock: Clock,
-    held: Mutex<Option<(Timestamp, Vec<VerifyingKey>)>>,
+    held: Mutex<Option<(Timestamp, Result<Vec<VerifyingKey>, Unavailable>)>>,
+    asking: tokio::sync::Mutex<()>,
 }
 
 impl HttpKeys {
     /// The keys of this issuer. Nothing is asked yet.
     pub fn new(fetch: Arc<dyn Fetch>, issuer: impl Into<String>, clock: Clock) -> Self {
-        Self { fetch, issuer: issuer.into(), clock, held: Mutex::default() }
+        let (held, asking) = (Mutex::default(), tokio::sync::Mutex::default());
+        Self { fetch, issuer: issuer.into(), clock, held, asking }
     }
 
-    fn held(&self, most: i64) -> Option<Vec<VerifyingKey>> {
+    /// What was learnt, if that is recent enough for who asks.
+    fn held(&self, anew: bool) -> Option<Result<Vec<VerifyingKey>, Unavailable>> {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let (at, keys) = held.as_ref()?;
-        (0..most).contains(&(self.clock)().since(*at)).then(|| keys.clone())
+        let (at, learnt) = held.as_ref()?;
+        let most = match learnt {
+            Ok(_) if anew => PAUSE,
+            Ok(_) => KEPT,
+            Err(_) => FAILED,
+        };
+        (0..most).contains(&(self.clock)().since(*at)).then(|| learnt.clone())
+    }
+
+    async fn learn(&self) -> Result<Vec<VerifyingKey>, Unavailable> {
+        let jwks_uri = discover(self.fetch.as_ref(), &self.issuer).await?.jwks_uri;
+        let set: KeySet = document(self.fetch.as_ref(), &jwks_uri).await?;
+        Ok(set.keys().into_iter().map(|(_, key)| key).collect())
     }
 }
 
 #[async_trait]
 impl AuthorityKeys for HttpKeys {
     async fn keys(&self, anew: bool) -> Result<Vec<VerifyingKey>, Unavailable> {
-        if let Some(keys) = self.held(if anew { PAUSE } else { KEPT }) {
-            return Ok(keys);
+        if let Some(learnt) = self.held(anew) {
+            return learnt;
         }
-        let jwks_uri = discover(self.fetch.as_ref(), &self.issuer).await?.jwks_uri;
-        let set: KeySet = document(self.fetch.as_ref(), &jwks_uri).await?;
-        let keys: Vec<VerifyingKey> = set.keys().into_iter().map(|(_, key)| key).collect();
-        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(((self.clock)(), keys.clone()));
-        Ok(keys)
+        let _one_at_a_time = self.asking.lock().await;
+        // Whoever waited takes what the one before it learnt.
+        if let Some(learnt) = self.held(anew) {
+            return learnt;
+        }
+        let learnt = self.learn().await;
+        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(((self.clock)(), learnt.clone()));
+        learnt
     }
 }
 

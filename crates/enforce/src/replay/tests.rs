@@ -43,6 +43,22 @@ fn a_signature_is_good_once() {
 }
 
 #[test]
+fn of_two_signatures_neither_is_good_alone_afterwards() {
+    let replay = Replay::new(NOW);
+    let (first, second) = (proof(1, NOW, "a"), proof(1, NOW.plus(1), "b"));
+    let mut both = first.clone();
+    both.further.push(second.clone());
+    let claim = replay.claim(&both, NOW).unwrap();
+    for again in [&first, &second, &both] {
+        assert_eq!(replay.claim(again, NOW).unwrap_err(), Spoiled::Replayed);
+    }
+    replay.release(&claim);
+    assert!(replay.claim(&second, NOW).is_ok());
+    assert_eq!(replay.claim(&both, NOW).unwrap_err(), Spoiled::Replayed);
+    assert!(replay.claim(&first, NOW).is_ok(), "a refused request left a mark");
+}
+
+#[test]
 fn it_is_remembered_for_as_long_as_it_could_be_fresh() {
     let replay = Replay::new(NOW);
     let ahead = proof(1, NOW.plus(SKEW_SECONDS), "a");

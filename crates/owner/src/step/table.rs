@@ -121,8 +121,12 @@ impl Table<'_> {
             return self.refused(Some(commitment.handle), "the agreement covers no scope of this request");
         }
         let twin = self.facts.twin.as_ref().filter(|twin| twin.family != self.negotiation.id);
-        let promised = self.promised(&commitment, twin);
+        let mut promised = self.promised(&commitment, twin);
         let step = self.answered(commitment, unit, twin.map(|twin| &twin.stage));
+        if let (State::AwaitingOwner { ask, .. }, Some(entry)) = (&step.state, promised.entry.as_object_mut())
+        {
+            entry.insert("asks".into(), json!(ask));
+        }
         Step { records: vec![promised], supersedes: twin.map(|twin| twin.family.clone()), ..step }
     }
 

@@ -24,6 +24,7 @@ const SINGLE: &[&str] = &[
     "last-event-id",
     "origin",
     "traceparent",
+    "transfer-encoding",
 ];
 
 /// Methods whose modern form must carry `Mcp-Name`.

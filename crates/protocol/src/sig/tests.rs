@@ -177,6 +177,33 @@ fn nothing_is_signed_that_could_not_be_verified() {
     assert_eq!(refused(|_| (), &broken), SigFault::Malformed);
 }
 
+// D-9: of two signatures by one key each could be shown again alone, so the proof names both.
+#[test]
+fn every_signature_of_the_key_is_named() {
+    let (ours, other) = (key(7), key(9));
+    let signed = |signer: &SigningKey, label: &str, nonce: &str| {
+        let mut sent = post();
+        sent.sign(signer, &SignOptions { nonce: Some(nonce), ..SignOptions::default() }).unwrap();
+        for name in ["signature", "signature-input"] {
+            *sent.field(name) = sent.field(name).replace("sig1", label);
+        }
+        sent
+    };
+    let mut sent = signed(&ours, "a", "1");
+    for mut further in [signed(&other, "b", "2"), signed(&ours, "c", "3")] {
+        for name in ["signature", "signature-input"] {
+            let added = further.field(name).clone();
+            sent.field(name).push_str(&format!(", {added}"));
+        }
+    }
+    let proof = sent.verify(ours.verifying(), &Profile::default(), NOW).unwrap();
+    let digests: Vec<_> = proof.each().map(|proof| proof.signature_s256).collect();
+    assert_eq!(digests.len(), 2);
+    assert_ne!(digests[0], digests[1]);
+    let alone = signed(&ours, "c", "3").verify(ours.verifying(), &Profile::default(), NOW).unwrap();
+    assert_eq!((alone.signature_s256, alone.each().count()), (digests[1], 1));
+}
+
 // D-9: equal bytes are one signature under any label, and a nonce tells equal requests apart.
 #[test]
 fn a_replay_is_known_by_its_signature() {

@@ -68,3 +68,11 @@ fn row(row: &SqlRow<'_>) -> Result<Row, rusqlite::Error> {
         },
     })
 }
+
+/// The place of her last row.
+pub(super) fn last(db: &Connection, owner: &OwnerName) -> Result<i64, Fault> {
+    let last = db
+        .prepare_cached("SELECT COALESCE(MAX(seq), 0) FROM ledger WHERE owner = ?1")?
+        .query_row([owner.as_str()], |row| row.get(0))?;
+    Ok(last)
+}

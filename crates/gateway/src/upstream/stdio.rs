@@ -1,0 +1,220 @@
+//! An upstream that is a child process of ours and speaks MCP over stdio (D-31).
+//!
+//! Two children at most: one for modern requests, if the server answered `server/discover` with the revision; one for
+//! legacy requests outside a session, which we introduced ourselves to once. A client's own `initialize` is answered
+//! with what the child answered us, where it asks for the same revision; a client's notifications about its own session
+//! end here, since they would speak for everybody. Nothing is translated between eras, and nothing is sent twice.
+
+mod board;
+mod child;
+mod command;
+mod hello;
+mod lane;
+mod launch;
+mod lines;
+mod reply;
+mod skim;
+mod splice;
+
+pub(crate) use board::Slot;
+pub use command::{BadCommand, StdioCommand};
+pub(crate) use hello::{Era, LEGACY, MODERN, own_initialize, own_meta};
+pub use launch::launch;
+
+use super::Broken;
+use axum::body::Body;
+use board::Gone;
+use bytes::Bytes;
+use http::{HeaderMap, Response, StatusCode};
+use lane::{Lane, Readiness, Spoken};
+use reply::Manner;
+use sayso_enforce::{Head, Unavailable};
+use sayso_protocol::Json;
+use sayso_protocol::json::Limits;
+use sayso_protocol::message::{self, Message, MessageFault, RequestId};
+use sayso_protocol::method::Revision;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// How long a request waits for a child that is just being started.
+const WAIT: Duration = Duration::from_secs(5);
+/// Notifications about a session of the client's own.
+const SESSION: [&str; 4] = [
+    "notifications/initialized",
+    "notifications/cancelled",
+    "notifications/progress",
+    "notifications/roots/list_changed",
+];
+
+/// A server over stdio.
+pub(crate) struct StdioUpstream {
+    modern: Lane,
+    legacy: Lane,
+    changes: watch::Receiver<u64>,
+}
+
+impl StdioUpstream {
+    pub(crate) fn new(command: StdioCommand) -> Self {
+        let (counted, changes) = watch::channel(0_u64);
+        let on_change: board::OnChange = Arc::new(move |method| {
+            if method == "notifications/tools/list_changed" {
+                counted.send_modify(|count| *count = count.wrapping_add(1));
+            }
+        });
+        Self {
+            modern: Lane::new(command.clone(), Era::Modern, Arc::clone(&on_change)),
+            legacy: Lane::new(command, Era::Legacy, on_change),
+            changes,
+        }
+    }
+
+    /// Counts how often the server said that its tools changed.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.clone()
+    }
+
+    /// The answer to a request of an era, or revision, that the server does not speak; none to any other. Asked before
+    /// anything is decided, so that nothing is spent for it.
+    pub(crate) async fn unspoken(&self, head: &Head, body: &[u8]) -> Option<Response<Body>> {
+        // What is no message is a fault of its own, and the engine says which.
+        let message = message::parse(body, Limits { bytes: usize::MAX, ..Limits::default() }).ok()?;
+        let asked = version(&head.headers);
+        let spoken = match era(&head.headers) {
+            Era::Modern => match self.modern.ready(WAIT).await {
+                Readiness::Foreign(spoken) if spoken.is_empty() => match self.legacy.ready(WAIT).await {
+                    Readiness::Up(child) => vec![child.hello.version.clone()],
+                    _ => return None,
+                },
+                Readiness::Foreign(spoken) => spoken,
+                _ => return None,
+            },
+            Era::Legacy => match self.legacy.ready(WAIT).await {
+                Readiness::Foreign(spoken) if spoken.is_empty() => vec![MODERN.to_string()],
+                Readiness::Foreign(spoken) => spoken,
+                Readiness::Up(child) if asked.is_some_and(|asked| asked != child.hello.version) => {
+                    vec![child.hello.version.clone()]
+                }
+                _ => return None,
+            },
+        };
+        let requested = asked.unwrap_or(Revision::V20250326.as_str());
+        Some(not_spoken(message.request_id(), &spoken, requested))
+    }
+
+    /// Room for one call of this request's era.
+    pub(crate) async fn checkout(&self, head: &Head) -> Result<Slot, Unavailable> {
+        let child = self.child(era(&head.headers)).await.ok_or(Unavailable::NoUpstream)?;
+        let reserved = tokio::time::timeout(WAIT, child.board.reserve()).await;
+        reserved.ok().and_then(Result::ok).ok_or(Unavailable::NoUpstream)
+    }
+
+    /// Sends a message, once. A slot was checked out before a grant was spent.
+    pub(crate) async fn send(
+        &self,
+        slot: Option<Slot>,
+        head: &Head,
+        body: Bytes,
+    ) -> Result<Response<Body>, Broken> {
+        let message = message::parse(&body, Limits { bytes: usize::MAX, ..Limits::default() });
+        let message = message.map_err(|_| Broken::Unreachable)?;
+        let era = era(&head.headers);
+        let child = self.child(era).await.ok_or(Broken::Unreachable)?;
+        let (id, method) = match &message {
+            Message::Request(request) => (request.id.clone(), request.method.as_str()),
+            Message::Notification(told) => return tell(&child, &told.method, &body).await,
+            // Outside a session nobody here was asked anything.
+            Message::Response { .. } => return Ok(accepted()),
+        };
+        if method == "initialize" && era == Era::Legacy {
+            return Ok(introduce(&child, &id, &message));
+        }
+        let manner = Manner {
+            id,
+            streams: reply::takes_events(&head.headers),
+            modern: era == Era::Modern,
+            spent: slot.is_some(),
+        };
+        let slot = match slot {
+            Some(slot) => slot,
+            None => self.checkout(head).await.map_err(|_| Broken::Unreachable)?,
+        };
+        let exchange = slot.call(&body, manner.modern).map_err(|Gone| Broken::Unreachable)?;
+        reply::respond(exchange, manner).await
+    }
+
+    /// One request of our own, for the survey; none if this era cannot be asked.
+    pub(crate) async fn ask(&self, era: Era, method: &str, params: &serde_json::Value) -> Option<Bytes> {
+        hello::ask(&self.child(era).await?.board, method, params).await.ok()
+    }
+
+    /// What the child of an era said of itself.
+    pub(crate) async fn hello(&self, era: Era) -> Option<(String, Bytes)> {
+        self.child(era).await.map(|child| (child.hello.version.clone(), child.hello.result.clone()))
+    }
+
+    async fn child(&self, era: Era) -> Option<Arc<Spoken>> {
+        let lane = match era {
+            Era::Modern => &self.modern,
+            Era::Legacy => &self.legacy,
+        };
+        match lane.ready(WAIT).await {
+            Readiness::Up(child) => Some(child),
+            Readiness::Foreign(_) | Readiness::Away => None,
+        }
+    }
+}
+
+async fn tell(child: &Spoken, method: &str, body: &[u8]) -> Result<Response<Body>, Broken> {
+    if !SESSION.contains(&method) {
+        child.board.reserve().await.map_err(|Gone| Broken::Unreachable)?.tell(body);
+    }
+    Ok(accepted())
+}
+
+fn accepted() -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::ACCEPTED;
+    response
+}
+
+/// Answers a client's `initialize` with what the child answered ours: the same question, or the one it chose itself.
+fn introduce(child: &Spoken, id: &RequestId, message: &Message) -> Response<Body> {
+    let asked = match message {
+        Message::Request(request) => request.params.as_ref().and_then(|params| params.get("protocolVersion")),
+        _ => None,
+    };
+    let asked = asked.and_then(Json::as_str).unwrap_or_default();
+    let spoken = &child.hello.version;
+    if asked != LEGACY.as_str() && asked != spoken {
+        let requested: String = asked.chars().take(32).collect();
+        let data = json!({ "supported": [spoken], "requested": requested });
+        let error = json!({ "code": MessageFault::INVALID_PARAMS, "message": "unsupported protocol version", "data": data });
+        return reply::whole(format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, id.text()).into(), false);
+    }
+    let head = format!(r#"{{"jsonrpc":"2.0","id":{},"result":"#, id.text());
+    reply::whole([head.as_bytes(), &child.hello.result, b"}"].concat().into(), false)
+}
+
+fn not_spoken(id: Option<&RequestId>, spoken: &[String], requested: &str) -> Response<Body> {
+    let data = json!({ "supported": spoken, "requested": requested });
+    let error = json!({
+        "code": MessageFault::UNSUPPORTED_VERSION,
+        "message": "the server behind this address does not speak this revision",
+        "data": data,
+    });
+    let id = id.map_or("null", RequestId::text);
+    let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#);
+    crate::answer::bytes(StatusCode::BAD_REQUEST, text)
+}
+
+fn version(headers: &HeaderMap) -> Option<&str> {
+    headers.get("mcp-protocol-version").and_then(|value| value.to_str().ok()).map(str::trim)
+}
+
+/// INVARIANT: where it matters the engine has held this header against the body.
+fn era(headers: &HeaderMap) -> Era {
+    let revision = version(headers).and_then(|version| version.parse::<Revision>().ok());
+    if revision.is_some_and(Revision::is_modern) { Era::Modern } else { Era::Legacy }
+}

@@ -50,6 +50,7 @@ async fn an_answer_is_read_whole() {
     assert_eq!(get(&client, &format!("http://127.0.0.1:{port}/"), SMALL).await.unwrap(), "hi");
 }
 
+// FED-50
 #[tokio::test]
 async fn a_stranger_is_not_led_home() {
     let (port, count) = server(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", true).await;
@@ -69,6 +70,7 @@ async fn a_stranger_is_not_led_home() {
     assert_eq!(count.load(Ordering::SeqCst), 0, "nothing was connected to");
 }
 
+// FED-50
 #[tokio::test]
 async fn redirects_are_answers() {
     let (other, reached) = server(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", true).await;
@@ -82,6 +84,7 @@ async fn redirects_are_answers() {
     assert_eq!(reached.load(Ordering::SeqCst), 0);
 }
 
+// FED-50
 #[tokio::test]
 async fn a_body_has_an_end() {
     let client = Client::new(Reach::Configured);

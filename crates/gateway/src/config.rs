@@ -3,13 +3,14 @@
 //! A resource's address, hosts, client id and endpoints all follow from the one public URL, so they cannot contradict one
 //! another. Reading files and environment is the binary's.
 
-use crate::upstream::{BadUpstream, HttpUpstream};
+use crate::body::Bodies;
+use crate::upstream::{BadUpstream, Upstream, UpstreamConfig};
 use sayso_enforce::listing::{Listing, Reader};
 use sayso_enforce::resource::{BadResource, ToolSettings};
 use sayso_enforce::{Authority, Clock, Engine, Replay, Resource, ResourceSettings};
 use sayso_protocol::payload::edition::Edition;
 use sayso_protocol::sig::authority_of;
-use sayso_protocol::{ClientId, OwnerName, Realm, SigningKey};
+use sayso_protocol::{ClientId, OwnerName, Realm, ResourceId, SigningKey};
 use std::sync::Arc;
 use url::Url;
 
@@ -34,7 +35,7 @@ pub struct ResourceConfig {
     pub authority: Arc<dyn Authority>,
     /// Which edition's identifiers are emitted.
     pub edition: Edition,
-    /// The tools.
+    /// The tools; none at all when they are yet to be surveyed, see [`Gateway::replace_tools`].
     pub tools: Vec<ToolSettings>,
     /// Methods opened beyond the table.
     pub open_methods: Vec<String>,
@@ -44,8 +45,8 @@ pub struct ResourceConfig {
     pub accept_uncovered_body: bool,
     /// Whether a query is served.
     pub serve_query: bool,
-    /// The MCP endpoint behind it, an `http` URL. Its host is the `Host` it is sent.
-    pub upstream: String,
+    /// The server behind it.
+    pub upstream: UpstreamConfig,
 }
 
 /// A gateway: one resource server.
@@ -73,6 +74,16 @@ pub enum BadGateway {
     /// Two resources have one path, or one has the path of a published document.
     #[error("path {0} is taken")]
     Path(String),
+    /// Two resources of one owner share a resource id, so that a grant of one would be a grant of the other.
+    #[error(
+        "resource {path} shares the resource id {id} with another of the same owner; give one another realm"
+    )]
+    Shared {
+        /// The resource.
+        path: String,
+        /// The id.
+        id: ResourceId,
+    },
     /// An upstream cannot be dialled.
     #[error("upstream of {path}: {reason}")]
     Upstream {
@@ -94,7 +105,7 @@ pub enum BadGateway {
 /// A resource and the way to it.
 pub(crate) struct Site {
     pub(crate) engine: Engine,
-    pub(crate) upstream: HttpUpstream,
+    pub(crate) upstream: Upstream,
 }
 
 pub(crate) struct Inner {
@@ -103,7 +114,7 @@ pub(crate) struct Inner {
     pub(crate) key: SigningKey,
     pub(crate) hosts: Vec<String>,
     pub(crate) origins: Vec<String>,
-    pub(crate) body_limit: usize,
+    pub(crate) bodies: Bodies,
     pub(crate) clock: Clock,
 }
 
@@ -121,11 +132,12 @@ impl Gateway {
         let replay = Arc::new(Replay::new(clock()));
         let mut sites: Vec<Arc<Site>> = Vec::new();
         let mut origins = Vec::new();
-        let mut resources = Vec::new();
-        for entry in config.resources {
+        let mut resources: Vec<Arc<Resource>> = Vec::new();
+        for mut entry in config.resources {
             let path = entry.path.clone();
             origins.extend(entry.allowed_origins.iter().cloned());
-            let upstream = HttpUpstream::new(&entry.upstream)
+            let upstream = std::mem::replace(&mut entry.upstream, UpstreamConfig::from(""));
+            let upstream = Upstream::open(upstream)
                 .map_err(|reason| BadGateway::Upstream { path: path.clone(), reason })?;
             let authority = Arc::clone(&entry.authority);
             let resource = Resource::new(public.settings(entry, config.body_limit))
@@ -135,6 +147,9 @@ impl Gateway {
                 return Err(BadGateway::Path(path));
             }
             let resource = Arc::new(resource);
+            if let Some(id) = resources.iter().find_map(|other| shared_id(other, &resource)) {
+                return Err(BadGateway::Shared { path, id });
+            }
             resources.push(Arc::clone(&resource));
             let engine = Engine::new(resource, authority, Arc::clone(&replay), Arc::clone(&clock));
             sites.push(Arc::new(Site { engine, upstream }));
@@ -146,10 +161,19 @@ impl Gateway {
             key: config.key,
             hosts: public.hosts,
             origins,
-            body_limit: config.body_limit,
+            bodies: Bodies::new(config.body_limit),
             clock,
         })))
     }
+}
+
+/// A resource id that both have at one owner's authority.
+fn shared_id(one: &Resource, other: &Resource) -> Option<ResourceId> {
+    let authority =
+        |resource: &Resource| (resource.settings().as_uri.clone(), resource.settings().owner.clone());
+    let ids: Vec<_> = one.listing().resources.into_iter().map(|owned| owned.id).collect();
+    let mut others = other.listing().resources.into_iter().map(|owned| owned.id);
+    others.find(|id| authority(one) == authority(other) && ids.contains(id))
 }
 
 /// Paths that are the gateway's own.

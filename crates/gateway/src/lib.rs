@@ -14,6 +14,8 @@ mod upstream;
 
 pub use config::{BODY_LIMIT, BadGateway, Gateway, GatewayConfig, ResourceConfig};
 pub use serve::{router, serve};
+pub use upstream::stdio::{BadCommand, StdioCommand, launch};
+pub use upstream::{BadCredential, BadUpstream, Credential, HttpSettings, Upstream, UpstreamConfig};
 
 #[cfg(test)]
 mod tests;

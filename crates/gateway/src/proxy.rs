@@ -3,29 +3,51 @@
 //! The engine judges and this file obeys: nothing reaches the upstream but through a redeemed permit, and then the bytes
 //! that were judged (D-10). A failure after a grant was spent is told to the agent and to the owner's record (D-14).
 
+use crate::answer;
+use crate::body::{self, Bodies};
 use crate::config::Site;
 use crate::upstream::{self, Broken};
-use crate::{answer, body};
 use axum::body::Body;
 use http::{Method, Response};
 use sayso_enforce::{Clearance, Head, Incoming, Permit, Verdict};
 use sayso_protocol::payload::protection::AccessReport;
 use sayso_protocol::payload::refusal::{Code, Forwarded, Refusal};
 use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// Where the answer goes; closed when its caller hung up.
+type Caller = oneshot::Sender<Response<Body>>;
 
 /// Answers a request for a resource.
-pub(crate) async fn pass(site: Arc<Site>, body_limit: usize, head: Head, body: Body) -> Response<Body> {
+pub(crate) async fn pass(site: Arc<Site>, bodies: &Bodies, head: Head, body: Body) -> Response<Body> {
     if let Err(refusal) = site.engine.preview(&head) {
         body::drain(body, &head.headers).await;
         return turn_away(&refusal, &head.method);
     }
-    let body = body::read(body, &head.headers, body_limit).await;
-    let incoming = Incoming { head, body };
-    match site.engine.decide(&incoming, &site.upstream).await {
-        Verdict::Permit(permit) => redeem(Arc::clone(&site), permit, incoming.head).await,
-        Verdict::Challenge(challenge) => answer::challenge(&challenge),
-        Verdict::Refuse(refusal) => turn_away(&refusal, &incoming.head.method),
-        Verdict::Fault(fault) => answer::fault(&fault),
+    let Ok((body, _place)) = bodies.read(body, &head.headers).await else {
+        let text = "too many large requests are under way; send it again, signed afresh";
+        return answer::refusal(&Refusal::new(Code::TemporarilyUnavailable, text));
+    };
+    let (caller, answered) = oneshot::channel();
+    // On a task of its own: hanging up drops this future, and must not end the call between the spending of a grant and
+    // the record of what became of it.
+    tokio::spawn(carry_out(site, Incoming { head, body }, caller));
+    answered.await.unwrap_or_else(|_| {
+        answer::refusal(&Refusal::new(Code::UpstreamFailed, "the exchange with the server was broken off"))
+    })
+}
+
+async fn carry_out(site: Arc<Site>, incoming: Incoming, mut caller: Caller) {
+    let route = site.upstream.route(&incoming.head);
+    let response = match site.engine.decide(&incoming, &route).await {
+        Verdict::Permit(permit) => redeem(&site, permit, &incoming.head, &mut caller).await,
+        Verdict::Challenge(challenge) => Some(answer::challenge(&challenge)),
+        Verdict::Refuse(refusal) => Some(turn_away(&refusal, &incoming.head.method)),
+        Verdict::Fault(fault) => Some(answer::fault(&fault)),
+    };
+    if let Some(response) = response {
+        // Nobody waiting for it any more is the caller's choice.
+        let _ = caller.send(response);
     }
 }
 
@@ -38,35 +60,45 @@ fn turn_away(refusal: &Refusal, method: &Method) -> Response<Body> {
     }
 }
 
-async fn redeem(site: Arc<Site>, permit: Permit<upstream::Sender>, head: Head) -> Response<Body> {
+/// The answer, unless the caller hung up on it.
+async fn redeem(
+    site: &Site,
+    permit: Permit<upstream::Sender>,
+    head: &Head,
+    caller: &mut Caller,
+) -> Option<Response<Body>> {
     let clearance = match permit.redeem() {
         Ok(clearance) => clearance,
         Err(void) => {
             if let Some(call) = void.spent {
-                record(&site, call, "the call was not forwarded in time").await;
+                record(site, call, "the call was not forwarded in time").await;
             }
-            return answer::refusal(&void.refusal);
+            return Some(answer::refusal(&void.refusal));
         }
     };
-    if clearance.modern {
-        // Hanging up drops this future, and with it the upstream request: in these revisions that is how a call is
-        // cancelled.
-        return forward(&site, clearance, &head).await;
+    if !clearance.modern {
+        // An older client that hangs up may come back for the answer, so its call runs to its end without it.
+        return Some(forward(site, clearance, head).await.map(upstream::outlive));
     }
-    // An older client that hangs up may come back for the answer, so its call runs to its end without it.
-    let running = tokio::spawn(async move { forward(&site, clearance, &head).await.map(upstream::outlive) });
-    running.await.unwrap_or_else(|_| {
-        answer::refusal(&Refusal::new(Code::UpstreamFailed, "the exchange with the server was broken off"))
-    })
+    // In these revisions hanging up is how a call is cancelled, and with it the upstream request.
+    let spent = clearance.spent.clone();
+    let lost = if caller.is_closed() {
+        "the call was not forwarded: its caller hung up"
+    } else {
+        tokio::select! {
+            response = forward(site, clearance, head) => return Some(response),
+            () = caller.closed() => "its caller hung up; whether the server ran the call is not known",
+        }
+    };
+    if let Some(call) = spent {
+        record(site, call, lost).await;
+    }
+    None
 }
 
 async fn forward(site: &Site, clearance: Clearance<upstream::Sender>, head: &Head) -> Response<Body> {
     let Clearance { body, sender, spent, .. } = clearance;
-    let sent = match sender {
-        Some(sender) => site.upstream.send_once(sender, head, body).await,
-        None => site.upstream.send(head, body).await,
-    };
-    match sent {
+    match site.upstream.send(sender, head, body).await {
         Ok(response) => response,
         Err(broken) => fail(site, broken, spent).await,
     }

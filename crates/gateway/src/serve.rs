@@ -1,8 +1,8 @@
-//! The listener: every request to the resource of exactly its path, or to what is published; connections bounded in time
-//! and size.
+//! The listener: every request to the resource of exactly its path, or to what is published; connections bounded in
+//! number, time and size.
 //!
-//! Paths are compared as they were sent. Nothing is decoded, merged or stripped, so there is one spelling of a resource
-//! and every other is not found. TLS is ahead of this listener or not at all (D-42).
+//! Paths are compared as they were sent, but for a fragment, which the HTTP library drops. Nothing is decoded, merged or
+//! stripped, so every other spelling of a resource is not found. TLS is ahead of this listener or not at all (D-42).
 
 use crate::config::Gateway;
 use crate::{proxy, publish};
@@ -28,6 +28,8 @@ const HEAD_TIME: Duration = Duration::from_secs(10);
 const HEAD_BYTES: usize = 64 << 10;
 /// Most header lines of a request.
 const HEAD_LINES: usize = 100;
+/// Most connections at once; further ones wait to be accepted.
+const MOST: usize = 4096;
 /// How long what is under way may take to end after the listener closed.
 const GRACE: Duration = Duration::from_secs(10);
 /// How long to wait after the system refused a connection.
@@ -42,7 +44,7 @@ async fn dispatch(State(Gateway(gateway)): State<Gateway>, request: Request) -> 
     let (parts, body) = request.into_parts();
     let head = Head { method: parts.method, target: parts.uri, headers: parts.headers };
     match gateway.site(head.path()) {
-        Some(site) => proxy::pass(Arc::clone(site), gateway.body_limit, head, body).await,
+        Some(site) => proxy::pass(Arc::clone(site), &gateway.bodies, head, body).await,
         None => publish::answer(&gateway, &head).await,
     }
 }
@@ -63,7 +65,7 @@ pub async fn serve(
     loop {
         tokio::select! {
             () = shutdown.as_mut() => break,
-            accepted = listener.accept() => match accepted {
+            accepted = listener.accept(), if connections.len() < MOST => match accepted {
                 Ok((stream, _)) => {
                     connections.spawn(converse(stream, router.clone(), closed.clone()));
                 }

@@ -184,12 +184,25 @@ mod tests {
         }
     }
 
-    // TERMS-02, TERMS-06, TERMS-07
+    // TERMS-02, TERMS-03, TERMS-04, TERMS-06, TERMS-07
     #[test]
     fn published_terms_carry_their_version_and_issuer() {
         let terms = unit().published("ns", "https://as.example").unwrap();
         assert_eq!(terms.template_id.as_str(), "ns/trading/v3");
         assert_eq!(terms.proffered_by, "https://as.example");
+        let document = serde_json::to_value(&terms).unwrap();
+        assert_eq!(document["purpose"], "one trade");
+        assert_eq!(document["scope"], serde_json::json!(["trades:execute"]));
+        assert_eq!(document["prohibited"], serde_json::json!(["resale"]));
+    }
+
+    // TERMS-11: `constraints` was dropped from the drafts; what nobody enforces is not taken in either.
+    #[test]
+    fn a_draft_takes_no_member_that_would_bind_nobody() {
+        let mut draft = serde_json::to_value(&unit().terms).unwrap();
+        assert!(serde_json::from_value::<Draft>(draft.clone()).is_ok());
+        draft["constraints"] = serde_json::json!({ "max": 1 });
+        assert!(serde_json::from_value::<Draft>(draft).is_err());
     }
 
     // TERMS-05

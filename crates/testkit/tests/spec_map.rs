@@ -68,3 +68,10 @@ fn every_id_quoted_is_a_requirement() {
     let faults: Vec<String> = strangers.map(|quote| format!("{}: {}", quote.reference(), quote.id)).collect();
     assert_none("ids that no row has", &faults);
 }
+
+// TERMS-45: a duty of deployments is told to them.
+#[test]
+fn deployments_are_told_of_rosters() {
+    let notes = std::fs::read_to_string(source::root().join("docs/deploying.md")).unwrap();
+    assert!(notes.contains("TERMS-45") && notes.contains("roster"));
+}

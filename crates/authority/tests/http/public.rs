@@ -6,7 +6,7 @@ use crate::house::{Agent, House};
 use crate::wire::Sent;
 use serde_json::json;
 
-// BASE-01, CORE-01..05, TERMS-21, OWN-01, FED-44
+// BASE-01, CORE-01, CORE-02, CORE-03, CORE-04, CORE-05, CORE-34, TERMS-21, OWN-01, FED-44
 #[tokio::test(flavor = "multi_thread")]
 async fn one_metadata_document_at_three_addresses() {
     let house = House::new().await;
@@ -39,7 +39,7 @@ async fn one_metadata_document_at_three_addresses() {
     assert_eq!(house.get("/health").await.ok(), json!({ "status": "ok" }));
 }
 
-// TERMS-01, TERMS-12..16, TERMS-46
+// TERMS-01, TERMS-12, TERMS-13, TERMS-14, TERMS-15, TERMS-16, TERMS-46
 #[tokio::test(flavor = "multi_thread")]
 async fn every_version_of_terms_stays_as_it_was() {
     let house = House::new().await;

@@ -102,3 +102,6 @@ async fn document<T: serde::de::DeserializeOwned>(fetch: &dyn Fetch, url: &str) 
     // A document that is not what it should be was not an answer to act on, and nothing was done by asking for it.
     json::strict(&body, json::Limits::default()).map_err(|_| Unavailable::Unreachable)
 }
+
+#[cfg(test)]
+mod tests;

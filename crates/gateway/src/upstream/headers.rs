@@ -8,9 +8,12 @@ use http::{HeaderMap, HeaderName};
 const FORWARDED: [&str; 4] = ["content-type", "accept", "last-event-id", "traceparent"];
 const FORWARDED_PREFIX: &str = "mcp-";
 
-const WITHHELD: [&str; 12] = [
+const WITHHELD: [&str; 15] = [
     "www-authenticate",
     "set-cookie",
+    "strict-transport-security",
+    "alt-svc",
+    "clear-site-data",
     "connection",
     "keep-alive",
     "proxy-authenticate",
@@ -54,6 +57,10 @@ pub(super) fn strip(headers: &mut HeaderMap) {
         })
         .cloned()
         .collect();
+    // A length beside chunks is not the length of what was read (RFC 9112 section 6.3).
+    if headers.contains_key("transfer-encoding") {
+        headers.remove("content-length");
+    }
     for name in withheld {
         headers.remove(name);
     }
@@ -110,6 +117,10 @@ mod tests {
             ("x-internal", "1"),
             ("keep-alive", "timeout=5"),
             ("transfer-encoding", "chunked"),
+            ("content-length", "5"),
+            ("alt-svc", "h2=\"evil.example:443\""),
+            ("strict-transport-security", "max-age=1"),
+            ("clear-site-data", "*"),
             ("content-type", "text/event-stream"),
             ("mcp-session-id", "s"),
             ("x-accel-buffering", "no"),

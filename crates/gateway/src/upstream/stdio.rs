@@ -31,7 +31,7 @@ use reply::Manner;
 use sayso_enforce::{Head, Unavailable};
 use sayso_protocol::Json;
 use sayso_protocol::json::Limits;
-use sayso_protocol::message::{self, Message, MessageFault, RequestId};
+use sayso_protocol::message::{self, Message, MessageFault, Request, RequestId};
 use sayso_protocol::method::Revision;
 use serde_json::json;
 use std::sync::Arc;
@@ -80,7 +80,8 @@ impl StdioUpstream {
     pub(crate) async fn unspoken(&self, head: &Head, body: &[u8]) -> Option<Response<Body>> {
         // What is no message is a fault of its own, and the engine says which.
         let message = message::parse(body, Limits { bytes: usize::MAX, ..Limits::default() }).ok()?;
-        let asked = version(&head.headers);
+        // The header of an `initialize` says nothing: its parameters do.
+        let asked = version(&head.headers).filter(|_| message.method() != Some("initialize"));
         let spoken = match era(&head.headers) {
             Era::Modern => match self.modern.ready(WAIT).await {
                 Readiness::Foreign(spoken) if spoken.is_empty() => match self.legacy.ready(WAIT).await {
@@ -120,18 +121,18 @@ impl StdioUpstream {
         let message = message::parse(&body, Limits { bytes: usize::MAX, ..Limits::default() });
         let message = message.map_err(|_| Broken::Unreachable)?;
         let era = era(&head.headers);
-        let child = self.child(era).await.ok_or(Broken::Unreachable)?;
-        let (id, method) = match &message {
-            Message::Request(request) => (request.id.clone(), request.method.as_str()),
-            Message::Notification(told) => return tell(&child, &told.method, &body).await,
+        let request = match &message {
+            Message::Request(request) => request,
+            Message::Notification(told) => return self.tell(era, &told.method, &body).await,
             // Outside a session nobody here was asked anything.
             Message::Response { .. } => return Ok(accepted()),
         };
-        if method == "initialize" && era == Era::Legacy {
-            return Ok(introduce(&child, &id, &message));
+        if request.method == "initialize" && era == Era::Legacy {
+            let child = self.child(era).await.ok_or(Broken::Unreachable)?;
+            return Ok(introduce(&child, request));
         }
         let manner = Manner {
-            id,
+            id: request.id.clone(),
             streams: reply::takes_events(&head.headers),
             modern: era == Era::Modern,
             spent: slot.is_some(),
@@ -154,6 +155,14 @@ impl StdioUpstream {
         self.child(era).await.map(|child| (child.hello.version.clone(), child.hello.result.clone()))
     }
 
+    async fn tell(&self, era: Era, method: &str, body: &[u8]) -> Result<Response<Body>, Broken> {
+        if !SESSION.contains(&method) {
+            let child = self.child(era).await.ok_or(Broken::Unreachable)?;
+            child.board.reserve().await.map_err(|Gone| Broken::Unreachable)?.tell(body);
+        }
+        Ok(accepted())
+    }
+
     async fn child(&self, era: Era) -> Option<Arc<Spoken>> {
         let lane = match era {
             Era::Modern => &self.modern,
@@ -166,13 +175,6 @@ impl StdioUpstream {
     }
 }
 
-async fn tell(child: &Spoken, method: &str, body: &[u8]) -> Result<Response<Body>, Broken> {
-    if !SESSION.contains(&method) {
-        child.board.reserve().await.map_err(|Gone| Broken::Unreachable)?.tell(body);
-    }
-    Ok(accepted())
-}
-
 fn accepted() -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::ACCEPTED;
@@ -180,18 +182,20 @@ fn accepted() -> Response<Body> {
 }
 
 /// Answers a client's `initialize` with what the child answered ours: the same question, or the one it chose itself.
-fn introduce(child: &Spoken, id: &RequestId, message: &Message) -> Response<Body> {
-    let asked = match message {
-        Message::Request(request) => request.params.as_ref().and_then(|params| params.get("protocolVersion")),
-        _ => None,
-    };
-    let asked = asked.and_then(Json::as_str).unwrap_or_default();
+fn introduce(child: &Spoken, request: &Request) -> Response<Body> {
+    let id = &request.id;
+    let asked =
+        request.params.as_ref().and_then(|params| params.get("protocolVersion")).and_then(Json::as_str);
+    let asked = asked.unwrap_or_default();
     let spoken = &child.hello.version;
     if asked != LEGACY.as_str() && asked != spoken {
         let requested: String = asked.chars().take(32).collect();
         let data = json!({ "supported": [spoken], "requested": requested });
         let error = json!({ "code": MessageFault::INVALID_PARAMS, "message": "unsupported protocol version", "data": data });
-        return reply::whole(format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, id.text()).into(), false);
+        return reply::whole(
+            format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, id.text()).into(),
+            false,
+        );
     }
     let head = format!(r#"{{"jsonrpc":"2.0","id":{},"result":"#, id.text());
     reply::whole([head.as_bytes(), &child.hello.result, b"}"].concat().into(), false)

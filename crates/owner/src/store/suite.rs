@@ -12,6 +12,7 @@
 )]
 
 mod agent;
+mod grounds;
 mod race;
 mod stage;
 
@@ -43,6 +44,8 @@ pub trait Place {
 #[macro_export]
 macro_rules! store_suite {
     ($place:expr) => {
+        $crate::store_suite_grounds!($place);
+
         // CORE-33, CORE-94
         #[test]
         fn a_sealed_ticket_opens_once() {
@@ -313,89 +316,6 @@ macro_rules! store_suite {
         #[test]
         fn an_opening_heeds_a_pull() {
             $crate::store::suite::registry::an_opening_heeds_a_pull(&$place);
-        }
-
-        #[test]
-        fn set_up_happens_once() {
-            $crate::store::suite::servers::set_up_happens_once(&$place);
-        }
-
-        #[test]
-        fn a_key_is_enrolled_once() {
-            $crate::store::suite::servers::a_key_is_enrolled_once(&$place);
-        }
-
-        // FED-34, FED-35, FED-37, FED-53
-        #[test]
-        fn a_server_is_revoked_once() {
-            $crate::store::suite::servers::a_server_is_revoked_once(&$place);
-        }
-
-        // FED-34
-        #[test]
-        fn no_claim_outlives_its_server() {
-            $crate::store::suite::servers::no_claim_outlives_its_server(&$place);
-        }
-
-        #[test]
-        fn a_server_moves_with_its_key() {
-            $crate::store::suite::servers::a_server_moves_with_its_key(&$place);
-        }
-
-        #[test]
-        fn a_signature_is_seen_once() {
-            $crate::store::suite::servers::a_signature_is_seen_once(&$place);
-        }
-
-        // CORE-100, CORE-109, FED-39
-        #[test]
-        fn owners_are_strangers() {
-            $crate::store::suite::isolation::owners_are_strangers(&$place);
-        }
-
-        // CORE-100
-        #[test]
-        fn servers_are_strangers() {
-            $crate::store::suite::isolation::servers_are_strangers(&$place);
-        }
-
-        // CORE-100, FED-39
-        #[test]
-        fn the_dead_are_not_told_apart() {
-            $crate::store::suite::isolation::the_dead_are_not_told_apart(&$place);
-        }
-
-        // CORE-101
-        #[test]
-        fn a_connection_is_one_owners() {
-            $crate::store::suite::isolation::a_connection_is_one_owners(&$place);
-        }
-
-        // CORE-81
-        #[test]
-        fn a_pat_is_one_owners() {
-            $crate::store::suite::isolation::a_pat_is_one_owners(&$place);
-        }
-
-        #[test]
-        fn only_digests_are_kept() {
-            $crate::store::suite::durability::only_digests_are_kept(&$place);
-        }
-
-        // CORE-94, CORE-103
-        #[test]
-        fn a_restart_keeps_everything() {
-            $crate::store::suite::durability::a_restart_keeps_everything(&$place);
-        }
-
-        #[test]
-        fn records_have_no_gaps() {
-            $crate::store::suite::durability::records_have_no_gaps(&$place);
-        }
-
-        #[test]
-        fn what_ended_is_kept_for_a_day() {
-            $crate::store::suite::durability::what_ended_is_kept_for_a_day(&$place);
         }
     };
 }

@@ -195,7 +195,8 @@ impl Drop for Exchange {
             let number = self.number;
             let params = format!(r#"{{"requestId":{number},"reason":"the client hung up"}}"#);
             board.whisper(
-                format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{params}}}"#).into_bytes(),
+                format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{params}}}"#)
+                    .into_bytes(),
             );
         }
     }

@@ -73,7 +73,8 @@ impl StdioCommand {
         match &self.launcher {
             None => (OsString::from(&self.program), arguments.collect()),
             Some(launcher) => {
-                let own = [super::launch::WORD.into(), parent.to_string().into(), OsString::from(&self.program)];
+                let own =
+                    [super::launch::WORD.into(), parent.to_string().into(), OsString::from(&self.program)];
                 (launcher.clone().into(), own.into_iter().chain(arguments).collect())
             }
         }

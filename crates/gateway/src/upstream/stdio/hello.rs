@@ -108,7 +108,9 @@ fn modern(root: &Json) -> Result<String, Unspoken> {
 
 fn legacy(root: &Json) -> Result<String, Unspoken> {
     let version = root.get("result").and_then(|result| result.get("protocolVersion")).and_then(Json::as_str);
-    let spoken = version.filter(|version| version.parse().is_ok_and(|known: Revision| !known.is_modern()) || is_older(version));
+    let spoken = version.filter(|version| {
+        version.parse().is_ok_and(|known: Revision| !known.is_modern()) || is_older(version)
+    });
     spoken.map(str::to_owned).ok_or_else(|| Unspoken::Foreign(told_in_error(root)))
 }
 

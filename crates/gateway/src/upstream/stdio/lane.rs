@@ -91,7 +91,8 @@ impl Lane {
         };
         if keeper.as_ref().is_none_or(stale) {
             let (sender, state) = watch::channel(State::Starting);
-            let task = tokio::spawn(keep(self.command.clone(), self.era, Arc::clone(&self.on_change), sender));
+            let task =
+                tokio::spawn(keep(self.command.clone(), self.era, Arc::clone(&self.on_change), sender));
             *keeper = Some(Keeper { state, task });
         }
         keeper.as_ref().map_or_else(|| watch::channel(State::Starting).1, |keeper| keeper.state.clone())
@@ -130,7 +131,12 @@ async fn keep(command: StdioCommand, era: Era, on_change: OnChange, state: watch
 }
 
 /// One child's life. Some if there is no use in another.
-async fn live(mut child: Child, era: Era, on_change: &OnChange, state: &watch::Sender<State>) -> Option<State> {
+async fn live(
+    mut child: Child,
+    era: Era,
+    on_change: &OnChange,
+    state: &watch::Sender<State>,
+) -> Option<State> {
     let board = Board::new(child.input.clone(), Arc::clone(on_change));
     let _serving = Serving(Arc::clone(&board));
     let mut meeting = Box::pin(meet(&board, era));

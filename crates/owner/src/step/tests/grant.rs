@@ -14,7 +14,7 @@ fn traded() -> (World, Step, Rpt) {
     (world, step, rpt)
 }
 
-// CORE-67, CORE-68, CORE-69, CORE-70, CORE-72, CORE-73, TERMS-25, TERMS-43
+// CORE-67, CORE-68, CORE-69, CORE-70, CORE-72, CORE-73, CORE-111, TERMS-25, TERMS-43
 #[test]
 fn the_claims_of_a_grant() {
     let (world, step, rpt) = traded();

@@ -20,7 +20,7 @@ fn proffer(per_operation: bool) -> Proffer {
             prohibited: vec!["marketing".into(), "model-training".into()],
             proffered_by: "https://as.example".into(),
             per_operation,
-            enforced: Default::default(),
+            enforced: [("marketing".to_owned(), "a mechanism".to_owned())].into(),
         },
         terms_uri: "https://as.example/terms/ns/trading/v1".into(),
         nonce: "n-1".into(),
@@ -60,7 +60,8 @@ fn without(member: &str) -> Value {
     claims
 }
 
-// TERMS-22, TERMS-25, TERMS-26, TERMS-27, TERMS-28, TERMS-29, TERMS-30
+// TERMS-08, TERMS-22, TERMS-25, TERMS-26, TERMS-27, TERMS-28, TERMS-29, TERMS-30
+// What the terms say beyond the echo is agreed to by citing them.
 #[test]
 fn the_echo_and_anything_narrower_is_assent() {
     assert_eq!(verdict(&claims()), Ok(()));

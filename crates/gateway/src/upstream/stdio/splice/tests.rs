@@ -100,7 +100,8 @@ fn a_line_is_claimed_by_what_it_says_and_by_nothing_like_it() {
 #[test]
 fn a_subscription_is_named_by_the_clients_id() {
     let names = Names { id: "\"s\"".into(), token: None };
-    let note = br#"{"jsonrpc":"2.0","method":"x","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":4}}}"#;
+    let note =
+        br#"{"jsonrpc":"2.0","method":"x","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":4}}}"#;
     let back = String::from_utf8(subscribed(note, 4, &names).unwrap()).unwrap();
     assert!(back.contains(r#"subscriptionId":"s""#));
     let end = br#"{"jsonrpc":"2.0","id":4,"result":{"_meta":{"io.modelcontextprotocol/subscriptionId":4}}}"#;

@@ -7,11 +7,11 @@ use crate::body::Bodies;
 use crate::upstream::{BadUpstream, Upstream, UpstreamConfig};
 use sayso_enforce::listing::{Listing, Reader};
 use sayso_enforce::resource::{BadResource, ToolSettings};
-use sayso_enforce::{Authority, Clock, Engine, Replay, Resource, ResourceSettings};
+use sayso_enforce::{Authority, Clock, Engine, Registry, Replay, Resource, ResourceSettings};
 use sayso_protocol::payload::edition::Edition;
 use sayso_protocol::sig::authority_of;
 use sayso_protocol::{ClientId, OwnerName, Realm, ResourceId, SigningKey};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use url::Url;
 
 /// Default limit of a request body, in bytes.
@@ -84,6 +84,9 @@ pub enum BadGateway {
         /// The id.
         id: ResourceId,
     },
+    /// Nothing is at this path.
+    #[error("nothing is served at {0}")]
+    NoResource(String),
     /// An upstream cannot be dialled.
     #[error("upstream of {path}: {reason}")]
     Upstream {
@@ -116,6 +119,7 @@ pub(crate) struct Inner {
     pub(crate) origins: Vec<String>,
     pub(crate) bodies: Bodies,
     pub(crate) clock: Clock,
+    replacing: Mutex<()>,
 }
 
 /// A gateway, ready to serve.
@@ -132,26 +136,25 @@ impl Gateway {
         let replay = Arc::new(Replay::new(clock()));
         let mut sites: Vec<Arc<Site>> = Vec::new();
         let mut origins = Vec::new();
-        let mut resources: Vec<Arc<Resource>> = Vec::new();
-        for mut entry in config.resources {
+        let mut resources: Vec<Registry> = Vec::new();
+        for entry in config.resources {
             let path = entry.path.clone();
             origins.extend(entry.allowed_origins.iter().cloned());
-            let upstream = std::mem::replace(&mut entry.upstream, UpstreamConfig::from(""));
-            let upstream = Upstream::open(upstream)
-                .map_err(|reason| BadGateway::Upstream { path: path.clone(), reason })?;
-            let authority = Arc::clone(&entry.authority);
-            let resource = Resource::new(public.settings(entry, config.body_limit))
+            let resource = Resource::new(public.settings(&entry, config.body_limit))
                 .map_err(|reason| BadGateway::Resource { path: path.clone(), reason })?;
+            let upstream = Upstream::open(entry.upstream)
+                .map_err(|reason| BadGateway::Upstream { path: path.clone(), reason })?;
+            let authority = entry.authority;
             if sites.iter().any(|site| site.engine.resource().path() == resource.path()) || is_reserved(&path)
             {
                 return Err(BadGateway::Path(path));
             }
-            let resource = Arc::new(resource);
-            if let Some(id) = resources.iter().find_map(|other| shared_id(other, &resource)) {
+            if let Some(id) = resources.iter().find_map(|other| shared_id(&other.snapshot(), &resource)) {
                 return Err(BadGateway::Shared { path, id });
             }
-            resources.push(Arc::clone(&resource));
-            let engine = Engine::new(resource, authority, Arc::clone(&replay), Arc::clone(&clock));
+            let registry = Registry::from(resource);
+            resources.push(registry.clone());
+            let engine = Engine::new(registry, authority, Arc::clone(&replay), Arc::clone(&clock));
             sites.push(Arc::new(Site { engine, upstream }));
         }
         let listing = Listing::new(&public.endpoint, resources, config.readers, replay, Arc::clone(&clock));
@@ -163,7 +166,31 @@ impl Gateway {
             origins,
             bodies: Bodies::new(config.body_limit),
             clock,
+            replacing: Mutex::new(()),
         })))
+    }
+
+    /// Replaces the tools of the resource at a path with what a survey found, all at once. Everything published about
+    /// them follows, and every request is decided by the tools it met.
+    ///
+    /// # Errors
+    /// When nothing is at that path, or the tools contradict one another; then nothing changes.
+    pub fn replace_tools(&self, path: &str, tools: Vec<ToolSettings>) -> Result<(), BadGateway> {
+        let site = self.0.site(path).ok_or_else(|| BadGateway::NoResource(path.to_owned()))?;
+        let bad = |reason| BadGateway::Resource { path: path.to_owned(), reason };
+        // One at a time: two that agree with what is served may contradict each other.
+        let _alone = self.0.replacing.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = site.engine.resource().with_tools(tools.clone()).map_err(bad)?;
+        let mut others = self.0.sites.iter().filter(|other| !Arc::ptr_eq(other, site));
+        if let Some(id) = others.find_map(|other| shared_id(&other.engine.resource(), &wanted)) {
+            return Err(BadGateway::Shared { path: path.to_owned(), id });
+        }
+        site.engine.registry().replace(tools).map_err(bad)
+    }
+
+    /// The server behind the resource at a path.
+    pub fn upstream(&self, path: &str) -> Option<Upstream> {
+        self.0.site(path).map(|site| site.upstream.clone())
     }
 }
 
@@ -204,17 +231,17 @@ impl Public {
         Ok(Self { origin, client_id, hosts, endpoint })
     }
 
-    fn settings(&self, config: ResourceConfig, body_limit: usize) -> ResourceSettings {
+    fn settings(&self, config: &ResourceConfig, body_limit: usize) -> ResourceSettings {
         ResourceSettings {
             url: format!("{}{}", self.origin, config.path),
-            realm: config.realm,
-            as_uri: config.as_uri,
+            realm: config.realm.clone(),
+            as_uri: config.as_uri.clone(),
             client_id: self.client_id.clone(),
-            owner: config.owner,
+            owner: config.owner.clone(),
             edition: config.edition,
-            tools: config.tools,
-            open_methods: config.open_methods,
-            allowed_origins: config.allowed_origins,
+            tools: config.tools.clone(),
+            open_methods: config.open_methods.clone(),
+            allowed_origins: config.allowed_origins.clone(),
             hosts: self.hosts.clone(),
             accept_uncovered_body: config.accept_uncovered_body,
             serve_query: config.serve_query,

@@ -6,14 +6,17 @@
 
 mod answer;
 mod body;
+pub mod classify;
 mod config;
 mod proxy;
 mod publish;
 mod serve;
+pub mod survey;
 mod upstream;
 
 pub use config::{BODY_LIMIT, BadGateway, Gateway, GatewayConfig, ResourceConfig};
 pub use serve::{router, serve};
+pub use survey::{Survey, SurveyFault, Surveyed};
 pub use upstream::stdio::{BadCommand, StdioCommand, launch};
 pub use upstream::{BadCredential, BadUpstream, Credential, HttpSettings, Upstream, UpstreamConfig};
 

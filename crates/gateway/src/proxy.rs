@@ -38,16 +38,23 @@ pub(crate) async fn pass(site: Arc<Site>, bodies: &Bodies, head: Head, body: Bod
 }
 
 async fn carry_out(site: Arc<Site>, incoming: Incoming, mut caller: Caller) {
-    let route = site.upstream.route(&incoming.head);
-    let response = match site.engine.decide(&incoming, &route).await {
-        Verdict::Permit(permit) => redeem(&site, permit, &incoming.head, &mut caller).await,
-        Verdict::Challenge(challenge) => Some(answer::challenge(&challenge)),
-        Verdict::Refuse(refusal) => Some(turn_away(&refusal, &incoming.head.method)),
-        Verdict::Fault(fault) => Some(answer::fault(&fault)),
+    let response = match site.upstream.unspoken(&incoming.head, &incoming.body).await {
+        Some(unspoken) => Some(unspoken),
+        None => judge(&site, &incoming, &mut caller).await,
     };
     if let Some(response) = response {
         // Nobody waiting for it any more is the caller's choice.
         let _ = caller.send(response);
+    }
+}
+
+async fn judge(site: &Site, incoming: &Incoming, caller: &mut Caller) -> Option<Response<Body>> {
+    let route = site.upstream.route(&incoming.head);
+    match site.engine.decide(incoming, &route).await {
+        Verdict::Permit(permit) => redeem(site, permit, &incoming.head, caller).await,
+        Verdict::Challenge(challenge) => Some(answer::challenge(&challenge)),
+        Verdict::Refuse(refusal) => Some(turn_away(&refusal, &incoming.head.method)),
+        Verdict::Fault(fault) => Some(answer::fault(&fault)),
     }
 }
 

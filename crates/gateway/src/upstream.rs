@@ -9,7 +9,7 @@ mod dial;
 mod headers;
 mod http;
 mod outlive;
-pub mod stdio;
+pub(crate) mod stdio;
 
 pub use self::http::HttpSettings;
 pub(crate) use self::http::HttpUpstream;

@@ -10,6 +10,9 @@ use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+/// Held by whoever runs on the folder.
+const LOCK: &str = "up.lock";
+
 /// A data folder this process holds.
 pub(crate) struct Home {
     root: PathBuf,
@@ -28,7 +31,7 @@ impl Home {
             .truncate(false)
             .write(true)
             .mode(0o600)
-            .open(root.join("up.lock"))
+            .open(root.join(LOCK))
             .with_context(|| format!("cannot write in {}", root.display()))?;
         if lock.try_lock().is_err() {
             bail!(
@@ -40,6 +43,17 @@ impl Home {
         if !ignore.exists() {
             fs::write(ignore, "*\n")?;
         }
+        Ok(Self { root: root.canonicalize()?, _lock: lock })
+    }
+
+    /// A folder another process of ours may hold, for what the store alone arbitrates.
+    ///
+    /// # Errors
+    /// When there is no such folder.
+    pub(crate) fn visit(root: &Path) -> anyhow::Result<Self> {
+        let lock = File::open(root.join(LOCK)).with_context(|| {
+            format!("no authority has run on {}; name its folder with --data", root.display())
+        })?;
         Ok(Self { root: root.canonicalize()?, _lock: lock })
     }
 
@@ -92,9 +106,17 @@ impl Home {
     }
 }
 
+/// Makes a folder that is its user's alone. One that others share is not taken over when it holds something that is not
+/// ours: `--data .` must not lock anybody out of a project.
 fn private_folder(path: &Path) -> anyhow::Result<()> {
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
     made.with_context(|| format!("cannot make the folder {}", path.display()))?;
+    if fs::metadata(path)?.permissions().mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    if fs::read_dir(path)?.next().is_some() && !path.join(LOCK).exists() {
+        bail!("others may read {}; name a folder of its own, or run: chmod 700 {0}", path.display());
+    }
     fs::set_permissions(path, fs::Permissions::from_mode(0o700))
         .with_context(|| format!("cannot make {} private", path.display()))
 }
@@ -121,6 +143,24 @@ mod tests {
         assert!(second.contains("another `sayso up`"), "{second}");
         drop(home);
         Home::open(&root).unwrap();
+    }
+
+    #[test]
+    fn a_folder_of_something_else_is_left_as_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let mode = |mode| fs::set_permissions(dir.path(), fs::Permissions::from_mode(mode)).unwrap();
+        let now = || fs::metadata(dir.path()).unwrap().permissions().mode() & 0o777;
+        mode(0o755);
+        fs::write(dir.path().join("project.txt"), "").unwrap();
+        let fault = Home::open(dir.path()).err().unwrap().to_string();
+        assert!(fault.contains("chmod 700"), "{fault}");
+        assert_eq!((now(), fs::read_dir(dir.path()).unwrap().count()), (0o755, 1));
+        mode(0o700);
+        drop(Home::open(dir.path()).unwrap());
+        // One of ours that was opened to others since is closed again.
+        mode(0o755);
+        drop(Home::open(dir.path()).unwrap());
+        assert_eq!(now(), 0o700);
     }
 
     #[test]

@@ -4,6 +4,10 @@ use clap::{Parser, Subcommand};
 use sayso::{agent, owner, roles, up};
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
+use tracing::Level;
+use tracing_subscriber::filter::{EnvFilter, filter_fn};
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// An owner's say over other people's agents.
 ///
@@ -52,12 +56,14 @@ async fn main() -> ExitCode {
 
 /// Logs go to stderr: lines for people on a terminal, JSON elsewhere. `SAYSO_LOG` chooses what is logged.
 fn write_logs() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("SAYSO_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn,sayso=info"));
-    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    if std::io::stderr().is_terminal() {
-        logs.compact().with_target(false).init();
+    let chosen = EnvFilter::try_from_env("SAYSO_LOG").unwrap_or_else(|_| EnvFilter::new("warn,sayso=info"));
+    // Libraries print whole messages when they are debugged, arguments and results included; no choice brings those out.
+    let ours = filter_fn(|event| event.target().starts_with("sayso") || *event.level() <= Level::WARN);
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let lines = if std::io::stderr().is_terminal() {
+        lines.compact().with_target(false).boxed()
     } else {
-        logs.json().flatten_event(true).init();
-    }
+        lines.json().flatten_event(true).boxed()
+    };
+    tracing_subscriber::registry().with(lines.with_filter(chosen).with_filter(ours)).init();
 }

@@ -3,6 +3,7 @@
 //! Every command is one signed request to her authority; tables for people, one JSON value with `--json`. What an
 //! agent wrote is shown as text and in full, before she answers (D-28).
 
+mod add;
 mod client;
 mod show;
 
@@ -20,7 +21,7 @@ use std::process::ExitCode;
     sayso owner revoke jkt:…\n  sayso owner ledger --json | jq .")]
 pub struct Command {
     #[command(subcommand)]
-    act: Act,
+    act: Which,
     /// Data folder of a `sayso up`, from which authority and key are taken.
     #[arg(long, global = true, value_name = "DIR", default_value = ".sayso")]
     data: PathBuf,
@@ -33,6 +34,17 @@ pub struct Command {
     /// Machine output: one JSON value on stdout.
     #[arg(long, global = true)]
     json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Which {
+    #[command(flatten)]
+    Ask(Act),
+    /// On the authority's machine: make another owner known, with a device key of her own.
+    Add {
+        /// Her name here: a-z, 0-9 and `-`.
+        name: String,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -83,17 +95,21 @@ enum Act {
 /// # Errors
 /// When the folder or key cannot be read.
 pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
+    let asked = match &command.act {
+        Which::Add { name } => return add::run(&command.data, name, command.json).await,
+        Which::Ask(act) => act,
+    };
     let client = match connect(&command).await {
         Ok(client) => client,
         Err(fault) => return Ok(failed(&fault, 7)),
     };
-    match act(&client, &command.act).await {
+    match act(&client, asked).await {
         Ok(answer) if command.json => {
             println!("{answer}");
             Ok(ExitCode::SUCCESS)
         }
         Ok(answer) => {
-            println!("{}", show::answer(&command.act, &answer));
+            println!("{}", show::answer(asked, &answer));
             Ok(ExitCode::SUCCESS)
         }
         Err(fault) => {

@@ -18,6 +18,7 @@ use sayso_protocol::{Json, SigningKey, Timestamp};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -34,6 +35,8 @@ pub(super) struct Scripted {
     pub(super) gone: Mutex<bool>,
     pub(super) stale: Mutex<bool>,
     pub(super) silent_consume: Mutex<bool>,
+    /// How long it takes to say that something was spent.
+    pub(super) slow_consume: Mutex<Duration>,
     pub(super) no_reports: Mutex<bool>,
     pub(super) spent: Mutex<Vec<String>>,
     pub(super) tickets: AtomicU64,
@@ -103,9 +106,13 @@ impl Authority for Scripted {
         if *self.silent_consume.lock().unwrap() {
             return Err(Unavailable::Interrupted);
         }
-        let mut spent = self.spent.lock().unwrap();
-        let won = !spent.iter().any(|known| known == token);
-        spent.push(token.to_owned());
+        let won = {
+            let mut spent = self.spent.lock().unwrap();
+            spent.push(token.to_owned());
+            spent.iter().filter(|known| *known == token).count() == 1
+        };
+        let slow = *self.slow_consume.lock().unwrap();
+        tokio::time::sleep(slow).await;
         Ok(ConsumeReply { consumed: won, error: (!won).then(|| "already_consumed".to_owned()) })
     }
 

@@ -257,3 +257,32 @@ async fn hanging_up_before_there_is_an_answer_counts_as_well() {
         assert_eq!(noticed.is_ok(), cancels, "{}", String::from_utf8_lossy(&request.body));
     }
 }
+
+// D-14: what was spent for nothing is on her record, whoever gave up.
+#[tokio::test]
+async fn a_caller_that_hangs_up_while_its_grant_is_spent_is_told_on() {
+    for (delay, told, forwarded) in [(300, "not forwarded", 0), (0, "not known", 1)] {
+        let house = House::open().await;
+        *house.authority.slow_consume.lock().unwrap() = Duration::from_millis(delay);
+        let _closed = hold(&house).await;
+        house.canary.answer.lock().unwrap().clear();
+        let mut stream = TcpStream::connect(house.gateway).await.unwrap();
+        stream.write_all(&trade().signed("trade-1").bytes()).await.unwrap();
+        while house.authority.spent.lock().unwrap().is_empty() || house.canary.count() < forwarded {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        drop(stream);
+        let reported = async {
+            while house.authority.reports.lock().unwrap().is_empty() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(Duration::from_secs(5), reported).await.expect("a report");
+        let reports = house.authority.reports.lock().unwrap().clone();
+        let summary = reports[0].summary.as_ref().unwrap();
+        assert!(summary.contains("hung up") && summary.contains(told), "{summary}");
+        assert_eq!((reports.len(), house.canary.count()), (1, forwarded));
+        let again = house.send(&trade().signed("trade-1")).await;
+        assert_eq!(again.json()["error"], "already_consumed");
+    }
+}

@@ -1,6 +1,6 @@
 //! Hostile bytes: the bodies of the shared message vectors, spellings of a path, and what is not HTTP.
 
-use super::cast::House;
+use super::cast::{House, Scripted, config, resource};
 use super::wire::{Request, Response};
 use serde_json::Value;
 use std::path::Path;
@@ -168,4 +168,38 @@ async fn heads_are_bounded() {
     assert!((400..500).contains(&house.send(&token).await.status));
     house.assert_untouched("large token");
     assert_eq!(house.send(&Request::list()).await.status, 200);
+}
+
+// D-10: what waits to be read is bounded together, and small requests are not the ones that wait.
+#[tokio::test]
+async fn large_bodies_have_room_for_so_many_at_once() {
+    use tokio::io::AsyncWriteExt;
+    let (canary, authority) = (Default::default(), std::sync::Arc::new(Scripted::default()));
+    let mut wide = config(vec![resource("/mcp", authority.clone(), "http://127.0.0.1:1/")]);
+    wide.body_limit = 24 << 20;
+    let house = House::with(canary, authority, wide).await;
+    let mut large = Request::call("get_positions", "{}");
+    large.body.extend(std::iter::repeat_n(b' ', 100 << 10));
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        let mut stream = tokio::net::TcpStream::connect(house.gateway).await.unwrap();
+        let bytes = large.bytes();
+        stream.write_all(&bytes[..bytes.len() - 1]).await.unwrap();
+        held.push(stream);
+    }
+    let refused = async {
+        loop {
+            let response = house.send(&large).await;
+            if response.status == 503 {
+                return response;
+            }
+        }
+    };
+    let refused = tokio::time::timeout(std::time::Duration::from_secs(5), refused).await.unwrap();
+    assert_eq!(refused.json()["error"], "temporarily_unavailable");
+    assert!(house.send(&Request::call("get_positions", "{}")).await.is_challenge());
+    drop(held);
+    let served = async { while house.send(&large).await.status == 503 {} };
+    tokio::time::timeout(std::time::Duration::from_secs(5), served).await.unwrap();
+    house.assert_untouched("large");
 }

@@ -2,7 +2,7 @@
 
 use super::cast::{AS_URI, Canary, HOST, House, NOW, PUBLIC, Scripted, config, key, resource};
 use super::wire::Request;
-use crate::{BadGateway, Gateway, GatewayConfig};
+use crate::{BadGateway, Gateway, GatewayConfig, ResourceConfig};
 use sayso_protocol::envelope::rfc9728;
 use sayso_protocol::payload::metadata::KeySet;
 use serde_json::{Value, json};
@@ -40,7 +40,10 @@ async fn a_resource_publishes_its_signed_document_and_its_keys() {
 #[tokio::test]
 async fn two_resources_have_two_documents_and_no_root() {
     let authority = Arc::new(Scripted::default());
-    let two = ["/mcp", "/mcp/alice"].map(|path| resource(path, authority.clone(), "http://127.0.0.1:1/"));
+    let mut two = ["/mcp", "/mcp/alice"].map(|path| resource(path, authority.clone(), "http://127.0.0.1:1/"));
+    for tool in &mut two[1].tools {
+        tool.resource_id = format!("other/{}", tool.tool).parse().unwrap();
+    }
     let house = House::with(Arc::new(Canary::default()), authority, config(two.into())).await;
     for path in ["/mcp", "/mcp/alice"] {
         let document = house.send(&get(&format!("{ROOT}{path}"))).await.json();
@@ -138,6 +141,22 @@ fn a_configuration_that_contradicts_itself_is_refused() {
     for path in ["/jwks", "/owner-resources", "/health", "/.well-known/x"] {
         assert!(build(config(vec![site(path, "http://h/")])).unwrap().contains("is taken"), "{path}");
     }
-    let twice = vec![site("/mcp", "http://h/"), site("/mcp", "http://h/")];
-    assert!(build(config(twice)).unwrap().contains("is taken"));
+    let twice = || vec![site("/mcp", "http://h/"), site("/mcp", "http://h/")];
+    assert!(build(config(twice())).unwrap().contains("is taken"));
+    // A grant names resource ids, so one id at two addresses would be one grant for both.
+    let [mut one, mut other] = twice().try_into().ok().unwrap();
+    other.path = "/other".into();
+    let shared = vec![one, other];
+    assert!(build(config(shared)).unwrap().contains("shares the resource id vault/execute_trade"));
+    for apart in [
+        |it: &mut ResourceConfig| it.owner = "bob".parse().unwrap(),
+        |it: &mut ResourceConfig| {
+            it.as_uri = "https://elsewhere.test".into();
+        },
+    ] {
+        [one, other] = twice().try_into().ok().unwrap();
+        other.path = "/other".into();
+        apart(&mut other);
+        assert_eq!(build(config(vec![one, other])), None);
+    }
 }

@@ -90,10 +90,11 @@ impl Request {
         self
     }
 
-    /// Whether every header can be written into a signature base at all.
+    /// Whether it can be signed at all: every header can be written into a signature base, and no token is shown yet.
     pub(super) fn is_signable(&self) -> bool {
         self.headers.iter().all(|(name, value)| {
-            http::HeaderName::try_from(name.as_str()).is_ok() && value.parse::<http::HeaderValue>().is_ok()
+            http::HeaderName::try_from(name.as_str()).is_ok_and(|name| name != "authorization")
+                && value.parse::<http::HeaderValue>().is_ok()
         })
     }
 

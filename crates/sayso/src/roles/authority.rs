@@ -91,12 +91,21 @@ pub(crate) async fn open(
     Ok(Authority::open(config, keys, Arc::new(store), fetch, Arc::new(clock::now)).await?)
 }
 
-/// Enrols the owner's device key of this folder, drawn at first use; returns where it is.
-pub(crate) async fn enrol(store: &dyn Store, home: &Home, owner: &OwnerName) -> anyhow::Result<PathBuf> {
+/// Names of owners become names of files.
+///
+/// # Errors
+/// When the name holds anything but a-z, 0-9 and `-`.
+pub(crate) fn check_name(owner: &OwnerName) -> anyhow::Result<()> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if !owner.as_str().chars().all(plain) || owner.as_str().len() > 64 {
         bail!("an owner's name may hold only a-z, 0-9 and `-`, at most 64: `{owner}`");
     }
+    Ok(())
+}
+
+/// Enrols the owner's device key of this folder, drawn at first use; returns where it is.
+pub(crate) async fn enrol(store: &dyn Store, home: &Home, owner: &OwnerName) -> anyhow::Result<PathBuf> {
+    check_name(owner)?;
     let (key, path) = home.key(&format!("owner-{owner}"))?;
     let public = key.verifying();
     let device = DeviceKey {

@@ -93,7 +93,7 @@ fn assemble(
             allowed_origins: table.allowed_origins.clone(),
             accept_uncovered_body: table.accept_uncovered_body,
             serve_query: false,
-            upstream: table.upstream.clone(),
+            upstream: table.upstream.clone().into(),
         })
     };
     let config = GatewayConfig {

@@ -96,7 +96,7 @@ impl Parts {
             allowed_origins: wanted.allowed_origins.clone(),
             accept_uncovered_body: false,
             serve_query: false,
-            upstream,
+            upstream: upstream.into(),
         };
         let keys = Arc::new(KnownKeys(vec![authority.request_key().clone()]));
         let config = GatewayConfig {

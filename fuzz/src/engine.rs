@@ -18,7 +18,7 @@ use sayso_protocol::method::{UmaClass, uma_class};
 use sayso_protocol::payload::edition::Edition;
 use sayso_protocol::payload::operation::Operation;
 use sayso_protocol::payload::protection::{
-    AccessReport, ConsumeReply, Inactive, Introspection, LiveGrant, PermissionFault, PermissionRequest,
+    AccessReport, ConsumeReply, Inactive, Introspection, LiveGrant, PermissionFault, PermissionReply, PermissionRequest,
 };
 use sayso_protocol::payload::rpt::{Confirmation, Permission, SCHEME};
 use sayso_protocol::sig::{self, Facts, Profile, SignOptions};
@@ -221,9 +221,9 @@ impl Authority for Scripted {
     async fn permission(
         &self,
         _: &PermissionRequest,
-    ) -> Result<Result<String, PermissionFault>, Unavailable> {
+    ) -> Result<Result<PermissionReply, PermissionFault>, Unavailable> {
         self.note("permission");
-        Ok(Ok("ticket-1".into()))
+        Ok(Ok(String::from("ticket-1").into()))
     }
 
     async fn introspect(&self, _: &str) -> Result<Introspection, Unavailable> {

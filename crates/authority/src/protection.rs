@@ -147,7 +147,7 @@ impl Authority {
         };
         let ticket = self.sealers.seal(&attempt, draw()?, self.now()).map_err(|_| Unavailable)?;
         tracing::info!(family = %attempt.negotiation, resource = %resource, "permission.registered");
-        Ok(PermissionReply { ticket })
+        Ok(PermissionReply { ticket, family: Some(attempt.negotiation) })
     }
 
     /// The registration, asking the resource server once before saying there is none (FED-17).

@@ -9,7 +9,7 @@ mod pat;
 
 use async_trait::async_trait;
 use sayso_protocol::payload::protection::{
-    AccessReport, ConsumeReply, Introspection, PermissionFault, PermissionRequest,
+    AccessReport, ConsumeReply, Introspection, PermissionFault, PermissionReply, PermissionRequest,
 };
 
 pub use keys::AuthorityKeys;
@@ -58,7 +58,7 @@ pub trait Authority: Send + Sync {
     async fn permission(
         &self,
         request: &PermissionRequest,
-    ) -> Result<Result<String, PermissionFault>, Unavailable>;
+    ) -> Result<Result<PermissionReply, PermissionFault>, Unavailable>;
 
     /// Says what a token is now, without spending it.
     async fn introspect(&self, token: &str) -> Result<Introspection, Unavailable>;

@@ -15,7 +15,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use sayso_protocol::payload::edition::Edition;
 use sayso_protocol::payload::operation::Operation;
 use sayso_protocol::payload::protection::{
-    AccessReport, ConsumeReply, Introspection, LiveGrant, PermissionFault, PermissionRequest,
+    AccessReport, ConsumeReply, Introspection, LiveGrant, PermissionFault, PermissionReply, PermissionRequest,
 };
 use sayso_protocol::payload::refusal::{Code, Refusal};
 use sayso_protocol::payload::rpt::{Confirmation, Permission};
@@ -93,9 +93,9 @@ impl Authority for Scripted {
     async fn permission(
         &self,
         request: &PermissionRequest,
-    ) -> Result<Result<String, PermissionFault>, Unavailable> {
+    ) -> Result<Result<PermissionReply, PermissionFault>, Unavailable> {
         self.note(Asked::Permission(request.clone()));
-        self.permission.lock().unwrap().clone()
+        self.permission.lock().unwrap().clone().map(|answer| answer.map(PermissionReply::from))
     }
 
     async fn introspect(&self, token: &str) -> Result<Introspection, Unavailable> {

@@ -14,7 +14,7 @@ use crate::likeness::Speaker;
 use crate::negotiation::{Ask, Commitment, Negotiation};
 use crate::registry::{Pat, Registered, ResourceServer, Standing};
 use crate::step::{Facts, Step};
-use crate::unit::{Draft, Owner, Unfit, Unit};
+use crate::unit::{Owner, TermsEdit, Unfit, Unit};
 use async_trait::async_trait;
 use sayso_protocol::payload::metadata::OwnedResource;
 use sayso_protocol::payload::negotiation::TokenReply;
@@ -126,8 +126,8 @@ pub enum Unsaved {
 pub struct Edit {
     /// A new answer to whether she is asked.
     pub ask_me: Option<bool>,
-    /// New terms.
-    pub terms: Option<Draft>,
+    /// Changes to its terms, laid over what they are when the edit takes effect.
+    pub terms: TermsEdit,
 }
 
 /// The port. Every method is one intent.
@@ -212,6 +212,7 @@ pub trait Store: Send + Sync + 'static {
         owner: &OwnerName,
         unit: &Unit,
         issuer: &str,
+        author: &Author,
         now: Timestamp,
     ) -> Result<Saved<Unit>, Unavailable>;
     /// Edits a unit: always a new version (OWN-21).
@@ -221,6 +222,7 @@ pub trait Store: Send + Sync + 'static {
         unit: &UnitId,
         edit: &Edit,
         issuer: &str,
+        author: &Author,
         now: Timestamp,
     ) -> Result<Saved<Unit>, Unavailable>;
     /// Deletes a unit: its resources are ungoverned, its live grants end, its published terms stay. Returns the

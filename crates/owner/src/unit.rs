@@ -32,6 +32,36 @@ pub struct Draft {
     pub enforced: BTreeMap<String, String>,
 }
 
+/// Changes to terms; what is `None` stays (OWN-20).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TermsEdit {
+    /// A new purpose.
+    pub purpose: Option<String>,
+    /// New scopes.
+    pub scope: Option<Vec<Scope>>,
+    /// A new longest agreement, in seconds.
+    pub expires_in: Option<i64>,
+    /// New prohibitions.
+    pub prohibited: Option<Vec<String>>,
+}
+
+impl TermsEdit {
+    /// Lays the changes over `terms`. What is enforced cannot outlive the promise it enforces.
+    pub fn apply(&self, terms: &mut Draft) {
+        fn lay<T: Clone>(change: &Option<T>, over: &mut T) {
+            if let Some(new) = change {
+                over.clone_from(new);
+            }
+        }
+        lay(&self.purpose, &mut terms.purpose);
+        lay(&self.scope, &mut terms.scope);
+        lay(&self.expires_in, &mut terms.expires_in);
+        lay(&self.prohibited, &mut terms.prohibited);
+        terms.enforced.retain(|promise, _| terms.prohibited.contains(promise));
+    }
+}
+
 /// A policy unit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unit {

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use sayso_authority::{Caller, ProtectionApi, ProtectionFault};
 use sayso_enforce::{Authority, Unavailable};
 use sayso_protocol::payload::protection::{
-    AccessReport, ConsumeReply, Introspection, PermissionFault, PermissionRequest,
+    AccessReport, ConsumeReply, Introspection, PermissionFault, PermissionReply, PermissionRequest,
 };
 
 /// One resource server's view of an authority in this process.
@@ -28,9 +28,9 @@ impl Authority for LocalAuthority {
     async fn permission(
         &self,
         request: &PermissionRequest,
-    ) -> Result<Result<String, PermissionFault>, Unavailable> {
+    ) -> Result<Result<PermissionReply, PermissionFault>, Unavailable> {
         match self.api.permission(&self.caller, std::slice::from_ref(request)).await {
-            Ok(reply) => Ok(Ok(reply.ticket)),
+            Ok(reply) => Ok(Ok(reply)),
             Err(ProtectionFault::Permission(fault)) => Ok(Err(fault)),
             Err(fault) => Err(unavailable(&fault)),
         }

@@ -170,10 +170,13 @@ impl Store for SqliteStore {
         owner: &OwnerName,
         unit: &Unit,
         issuer: &str,
+        author: &Author,
         now: Timestamp,
     ) -> Result<Saved<Unit>, Unavailable> {
-        let (owner, unit, issuer) = (owner.clone(), unit.clone(), issuer.to_owned());
-        self.writer.write("create_unit", move |db| policy::create(db, &owner, &unit, &issuer, now)).await
+        let (owner, unit, issuer, author) = (owner.clone(), unit.clone(), issuer.to_owned(), author.clone());
+        self.writer
+            .write("create_unit", move |db| policy::create(db, &owner, &unit, &issuer, &author, now))
+            .await
     }
 
     async fn edit_unit(
@@ -182,10 +185,14 @@ impl Store for SqliteStore {
         unit: &UnitId,
         edit: &Edit,
         issuer: &str,
+        author: &Author,
         now: Timestamp,
     ) -> Result<Saved<Unit>, Unavailable> {
-        let (owner, unit, edit, issuer) = (owner.clone(), unit.clone(), edit.clone(), issuer.to_owned());
-        self.writer.write("edit_unit", move |db| policy::edit(db, &owner, &unit, &edit, &issuer, now)).await
+        let (owner, unit, edit) = (owner.clone(), unit.clone(), edit.clone());
+        let (issuer, author) = (issuer.to_owned(), author.clone());
+        self.writer
+            .write("edit_unit", move |db| policy::edit(db, &owner, &unit, &edit, &issuer, &author, now))
+            .await
     }
 
     async fn delete_unit(

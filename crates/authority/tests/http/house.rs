@@ -200,7 +200,11 @@ async fn person(authority: &Arc<Authority>, name: &str) -> Person {
     store.settle_resource_server(&known(&person.name, &person.server, now), now).await.unwrap();
     authority.pull(&person.name, &person.client_id()).await.unwrap();
     for unit in demo::first_units(&realm).unwrap() {
-        store.create_unit(&person.name, &unit, authority.issuer(), now).await.unwrap().unwrap();
+        store
+            .create_unit(&person.name, &unit, authority.issuer(), &Author::Setup, now)
+            .await
+            .unwrap()
+            .unwrap();
     }
     person
 }

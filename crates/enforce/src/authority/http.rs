@@ -133,14 +133,14 @@ impl Authority for HttpAuthority {
     async fn permission(
         &self,
         request: &PermissionRequest,
-    ) -> Result<Result<String, PermissionFault>, Unavailable> {
+    ) -> Result<Result<PermissionReply, PermissionFault>, Unavailable> {
         let body = serde_json::to_vec(request).map_err(|_| Unavailable::Nonsense)?;
         let endpoint = &self.metadata().await?.permission_endpoint;
         let response = self.ask(endpoint, JSON, body.into()).await?;
         match response.status() {
             StatusCode::CREATED => {
                 let reply: PermissionReply = read(response.body())?;
-                if reply.ticket.is_empty() { Err(Unavailable::Nonsense) } else { Ok(Ok(reply.ticket)) }
+                if reply.ticket.is_empty() { Err(Unavailable::Nonsense) } else { Ok(Ok(reply)) }
             }
             StatusCode::BAD_REQUEST => {
                 let fault: Fault = read(response.body())?;

@@ -11,7 +11,7 @@ use sayso_protocol::json::Limits;
 use sayso_protocol::payload::edition::Edition;
 use sayso_protocol::payload::operation::Operation;
 use sayso_protocol::payload::protection::{
-    AccessReport, ConsumeReply, Introspection, LiveGrant, PermissionFault, PermissionRequest,
+    AccessReport, ConsumeReply, Introspection, LiveGrant, PermissionFault, PermissionReply, PermissionRequest,
 };
 use sayso_protocol::payload::rpt::{Confirmation, Permission};
 use sayso_protocol::{Json, SigningKey, Timestamp};
@@ -73,7 +73,7 @@ impl Authority for Scripted {
     async fn permission(
         &self,
         _request: &PermissionRequest,
-    ) -> Result<Result<String, PermissionFault>, Unavailable> {
+    ) -> Result<Result<PermissionReply, PermissionFault>, Unavailable> {
         if *self.gone.lock().unwrap() {
             return Err(Unavailable::Unreachable);
         }
@@ -81,7 +81,7 @@ impl Authority for Scripted {
             return Ok(Err(PermissionFault::InvalidScope));
         }
         let nth = self.tickets.fetch_add(1, Ordering::SeqCst);
-        Ok(Ok(format!("ticket-{nth}")))
+        Ok(Ok(format!("ticket-{nth}").into()))
     }
 
     async fn introspect(&self, token: &str) -> Result<Introspection, Unavailable> {
@@ -217,6 +217,7 @@ pub(super) struct House {
     pub(super) authority: Arc<Scripted>,
     pub(super) canary: Arc<Canary>,
     pub(super) gateway: SocketAddr,
+    pub(super) handle: Gateway,
     stop: Option<oneshot::Sender<()>>,
     pub(super) ended: tokio::task::JoinHandle<()>,
 }
@@ -283,12 +284,13 @@ impl House {
         let gateway = Gateway::new(config, Arc::new(clock)).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
+        let handle = gateway.clone();
         let (stop, stopped) = oneshot::channel::<()>();
         let ended = tokio::spawn(async move {
             let shutdown = async { drop(stopped.await) };
             serve(listener, gateway, shutdown).await.unwrap();
         });
-        Self { authority, canary, gateway: address, stop: Some(stop), ended }
+        Self { authority, canary, gateway: address, handle, stop: Some(stop), ended }
     }
 
     pub(super) fn stop(&mut self) {

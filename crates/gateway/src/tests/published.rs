@@ -132,7 +132,7 @@ fn a_configuration_that_contradicts_itself_is_refused() {
         let bad = GatewayConfig { public_url: url.into(), ..config(Vec::new()) };
         assert!(matches!(Gateway::new(bad, Arc::new(|| NOW)), Err(BadGateway::PublicUrl)), "{url}");
     }
-    for upstream in ["https://h/mcp", "h:1", "http://u:p@h/", "http://h/#x", "unix:/x"] {
+    for upstream in ["ftp://h/mcp", "h:1", "http://u:p@h/", "http://h/#x", "unix:/x"] {
         assert!(
             build(config(vec![site("/mcp", upstream)])).unwrap().contains("upstream of /mcp"),
             "{upstream}"

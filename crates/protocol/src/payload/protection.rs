@@ -25,6 +25,16 @@ pub struct PermissionRequest {
 pub struct PermissionReply {
     /// The permission ticket.
     pub ticket: String,
+    /// The negotiation it opens, where the authority says so: for the logs of the enforcement point alone, which would
+    /// learn it from introspection anyway.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub family: Option<NegotiationId>,
+}
+
+impl From<String> for PermissionReply {
+    fn from(ticket: String) -> Self {
+        Self { ticket, family: None }
+    }
 }
 
 /// Why a permission request is refused.

@@ -7,6 +7,7 @@ use crate::clock;
 use crate::home::Home;
 use anyhow::{Context as _, bail};
 use sayso_authority::{Authority, demo};
+use sayso_owner::ledger::Author;
 use sayso_owner::store::Edit;
 use sayso_protocol::ClientId;
 use std::time::Duration;
@@ -35,7 +36,9 @@ pub(super) async fn settle(
     for unit in demo::first_units(wanted.realm.as_str())? {
         let first = unit.template_id(wanted.owner.as_str())?;
         if store.terms(&first).await?.is_none() {
-            let created = store.create_unit(&wanted.owner, &unit, authority.issuer(), clock::now()).await?;
+            let created = store
+                .create_unit(&wanted.owner, &unit, authority.issuer(), &Author::Setup, clock::now())
+                .await?;
             created.with_context(|| format!("the first unit `{}` cannot be made", unit.id))?;
         }
     }
@@ -52,7 +55,14 @@ async fn reissue(authority: &Authority, wanted: &Wanted, home: &Home) -> anyhow:
     let store = authority.store();
     for unit in store.units(&wanted.owner).await? {
         let edited = store
-            .edit_unit(&wanted.owner, &unit.id, &Edit::default(), authority.issuer(), clock::now())
+            .edit_unit(
+                &wanted.owner,
+                &unit.id,
+                &Edit::default(),
+                authority.issuer(),
+                &Author::Setup,
+                clock::now(),
+            )
             .await?;
         edited.with_context(|| format!("the terms of `{}` cannot be renewed", unit.id))?;
     }

@@ -12,9 +12,9 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use http::StatusCode;
 use sayso_owner::store::{Edit, Unavailable, Unsaved};
-use sayso_owner::unit::{Draft, Owner, Unit};
+use sayso_owner::unit::{Draft, Owner, TermsEdit, Unit};
 use sayso_protocol::payload::terms::Terms;
-use sayso_protocol::{OwnerName, ResourceId, Scope, UnitId};
+use sayso_protocol::{OwnerName, ResourceId, UnitId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -61,19 +61,10 @@ struct New {
 struct Changes {
     ask_me: Option<bool>,
     rules: Option<Vec<serde_json::Value>>,
-    terms: Option<TermChanges>,
+    terms: Option<TermsEdit>,
 }
 
 /// The members of terms that an edit may change; those left out stay.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TermChanges {
-    purpose: Option<String>,
-    expires_in: Option<i64>,
-    prohibited: Option<Vec<String>>,
-    scope: Option<Vec<Scope>>,
-}
-
 pub(in super::super) async fn list(State(authority): Shared, hers: Hers) -> Result<Response, Detail> {
     let owner = owner(&authority, &hers.owner).await?;
     let units = authority.store.units(&hers.owner).await?;
@@ -89,7 +80,8 @@ pub(in super::super) async fn create(State(authority): Shared, hers: Hers) -> Re
         .ok_or_else(|| Detail::invalid("id must be 1 to 64 letters, digits, dots, dashes or underscores"))?;
     // INVARIANT: the store gives the version; one is a placeholder.
     let unit = Unit { id, name, resources, ask_me, version: 1, terms };
-    let saved = authority.store.create_unit(&hers.owner, &unit, authority.issuer(), authority.now()).await?;
+    let (issuer, now) = (authority.issuer(), authority.now());
+    let saved = authority.store.create_unit(&hers.owner, &unit, issuer, &hers.author, now).await?;
     stored(&authority, &hers.owner, StatusCode::CREATED, &saved.map_err(unsaved)?).await
 }
 
@@ -101,13 +93,9 @@ pub(in super::super) async fn edit(
     let id = named(id, unit_id, UNKNOWN)?;
     let Changes { ask_me, rules, terms } = hers.json()?;
     no_rules(rules.as_deref().unwrap_or_default())?;
-    let terms = match terms {
-        None => None,
-        Some(changes) => Some(changed(&authority, &hers.owner, &id, changes).await?),
-    };
-    let edit = Edit { ask_me, terms };
-    let saved =
-        authority.store.edit_unit(&hers.owner, &id, &edit, authority.issuer(), authority.now()).await?;
+    let edit = Edit { ask_me, terms: terms.unwrap_or_default() };
+    let (issuer, now) = (authority.issuer(), authority.now());
+    let saved = authority.store.edit_unit(&hers.owner, &id, &edit, issuer, &hers.author, now).await?;
     stored(&authority, &hers.owner, StatusCode::OK, &saved.map_err(unsaved)?).await
 }
 
@@ -120,24 +108,6 @@ pub(in super::super) async fn delete(
     let deleted = authority.store.delete_unit(&hers.owner, &id, &hers.author, authority.now()).await?;
     let ungoverned = deleted.map_err(unsaved)?;
     Ok(json(StatusCode::OK, &serde_json::json!({ "id": id, "ungoverned": ungoverned })))
-}
-
-/// Her current terms with the changes laid over them. What is enforced cannot outlive the promise it enforces.
-async fn changed(
-    authority: &Authority,
-    owner: &OwnerName,
-    id: &UnitId,
-    changes: TermChanges,
-) -> Result<Draft, Detail> {
-    let units = authority.store.units(owner).await?;
-    let unit = units.into_iter().find(|unit| unit.id == *id).ok_or_else(|| Detail::unknown(UNKNOWN))?;
-    let mut terms = unit.terms;
-    terms.purpose = changes.purpose.unwrap_or(terms.purpose);
-    terms.expires_in = changes.expires_in.unwrap_or(terms.expires_in);
-    terms.prohibited = changes.prohibited.unwrap_or(terms.prohibited);
-    terms.scope = changes.scope.unwrap_or(terms.scope);
-    terms.enforced.retain(|promise, _| terms.prohibited.contains(promise));
-    Ok(terms)
 }
 
 async fn stored(

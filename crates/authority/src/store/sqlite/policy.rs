@@ -22,6 +22,7 @@ pub(super) fn create(
     owner: &OwnerName,
     unit: &Unit,
     issuer: &str,
+    author: &Author,
     now: Timestamp,
 ) -> Worked<Saved<Unit>> {
     if let Err(unfit) = unit.check() {
@@ -39,7 +40,7 @@ pub(super) fn create(
             return Ok(Outcome::Undone(Err(unfit.into())));
         }
     }
-    publish(db, owner, &unit, issuer, now)?;
+    publish(db, owner, &unit, issuer, author, now)?;
     Ok(Outcome::Kept(Ok(unit)))
 }
 
@@ -92,13 +93,14 @@ fn publish(
     owner: &OwnerName,
     unit: &Unit,
     issuer: &str,
+    author: &Author,
     now: Timestamp,
 ) -> Result<(), Fault> {
     let owner = setup::owner(db, owner)?.ok_or(Fault::Shape)?;
     let terms = unit.published(&owner.namespace, issuer).map_err(|_| Fault::Shape)?;
     db.prepare_cached(
-        "INSERT INTO terms (template_id, owner, unit, version, body, published)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT INTO terms (template_id, owner, unit, version, body, author, published)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?
     .execute((
         terms.template_id.as_str(),
@@ -106,6 +108,7 @@ fn publish(
         unit.id.as_str(),
         unit.version,
         body(&terms)?,
+        body(author)?,
         now.0,
     ))?;
     Ok(())
@@ -127,15 +130,14 @@ pub(super) fn edit(
     id: &UnitId,
     edit: &Edit,
     issuer: &str,
+    author: &Author,
     now: Timestamp,
 ) -> Worked<Saved<Unit>> {
     let Some(mut unit) = unit(db, owner, id)? else {
         return Ok(Outcome::Undone(Err(Unsaved::Unknown)));
     };
     unit.ask_me = edit.ask_me.unwrap_or(unit.ask_me);
-    if let Some(terms) = &edit.terms {
-        unit.terms = terms.clone();
-    }
+    edit.terms.apply(&mut unit.terms);
     if let Err(unfit) = unit.check() {
         return Ok(Outcome::Undone(Err(unfit.into())));
     }
@@ -145,7 +147,7 @@ pub(super) fn edit(
         id.as_str(),
         body(&unit)?,
     ))?;
-    publish(db, owner, &unit, issuer, now)?;
+    publish(db, owner, &unit, issuer, author, now)?;
     Ok(Outcome::Kept(Ok(unit)))
 }
 

@@ -84,6 +84,7 @@ CREATE TABLE terms (
     unit        TEXT NOT NULL,
     version     INTEGER NOT NULL,
     body        TEXT NOT NULL,
+    author      TEXT NOT NULL,
     published   INTEGER NOT NULL,
     UNIQUE (owner, unit, version)
 ) STRICT;

@@ -33,7 +33,7 @@ pub fn owners_are_strangers(place: &dyn Place) {
     let trading = "trading".parse().unwrap();
     assert_eq!(wait(store.units(bob)).unwrap().len(), 1);
     assert_eq!(
-        wait(store.edit_unit(bob, &trading, &Edit::default(), ISSUER, NOW)).unwrap(),
+        wait(store.edit_unit(bob, &trading, &Edit::default(), ISSUER, &herself(), NOW)).unwrap(),
         Err(Unsaved::Unknown)
     );
     assert_eq!(wait(store.delete_unit(bob, &trading, &herself(), NOW)).unwrap(), Err(Unsaved::Unknown));

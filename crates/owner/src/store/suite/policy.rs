@@ -9,17 +9,18 @@ use crate::ledger::Kind;
 use crate::negotiation::STEP_SECONDS;
 use crate::step::Beat;
 use crate::store::{Edit, Found, Saved, Unsaved};
-use crate::unit::{Draft, Unfit, Unit};
+use crate::unit::{TermsEdit, Unfit, Unit};
 use sayso_protocol::payload::negotiation::TokenError;
 use sayso_protocol::payload::protection::Inactive;
 use sayso_protocol::{ResourceId, TemplateId};
 
 fn create(stage: &Stage, caller: usize, unit: &Unit) -> Saved<Unit> {
-    wait(stage.any(caller).create_unit(&stage.alice, unit, ISSUER, NOW)).unwrap()
+    wait(stage.any(caller).create_unit(&stage.alice, unit, ISSUER, &herself(), NOW)).unwrap()
 }
 
 fn edit(stage: &Stage, caller: usize, id: &str, edit: &Edit) -> Saved<Unit> {
-    wait(stage.any(caller).edit_unit(&stage.alice, &id.parse().unwrap(), edit, ISSUER, NOW)).unwrap()
+    wait(stage.any(caller).edit_unit(&stage.alice, &id.parse().unwrap(), edit, ISSUER, &herself(), NOW))
+        .unwrap()
 }
 
 fn delete(stage: &Stage, caller: usize, id: &str) -> Saved<Vec<ResourceId>> {
@@ -79,8 +80,8 @@ pub fn unfit_units_leave_nothing(place: &dyn Place) {
     let mut endless = unit("new", LOOK, false);
     endless.terms.expires_in = 0;
     assert_eq!(create(&stage, 0, &endless), Err(Unfit::Expiry.into()));
-    let terms = Draft { scope: vec![], ..endless.terms };
-    let scopeless = Edit { ask_me: None, terms: Some(Draft { expires_in: 60, ..terms }) };
+    let scopeless = TermsEdit { scope: Some(vec![]), ..TermsEdit::default() };
+    let scopeless = Edit { ask_me: None, terms: scopeless };
     assert_eq!(edit(&stage, 0, "reading", &scopeless), Err(Unfit::Scopes.into()));
     assert_eq!(edit(&stage, 0, "nothing", &Edit::default()), Err(Unsaved::Unknown));
     assert_eq!(delete(&stage, 0, "nothing"), Err(Unsaved::Unknown));
@@ -94,8 +95,8 @@ pub fn every_edit_is_a_version(place: &dyn Place) {
     let stage = Stage::set(place);
     let first = wait(stage.any(0).terms(&template("ns-alice/reading/v1"))).unwrap().unwrap();
     let saved = race(CALLERS, |caller| {
-        let draft = Draft { purpose: format!("purpose {caller}"), ..unit("reading", LOOK, false).terms };
-        edit(&stage, caller, "reading", &Edit { ask_me: Some(caller % 2 == 0), terms: Some(draft) }).unwrap()
+        let terms = TermsEdit { purpose: Some(format!("purpose {caller}")), ..TermsEdit::default() };
+        edit(&stage, caller, "reading", &Edit { ask_me: Some(caller % 2 == 0), terms }).unwrap()
     });
     let mut versions: Vec<i64> = saved.iter().map(|unit| unit.version).collect();
     versions.sort_unstable();
@@ -139,7 +140,7 @@ pub fn a_version_is_never_used_again(place: &dyn Place) {
 pub fn an_edit_is_heeded_by_what_is_under_way(place: &dyn Place) {
     let stage = Stage::set(place);
     let agent = stage.admitted();
-    let loosened = Edit { ask_me: Some(true), terms: None };
+    let loosened = Edit { ask_me: Some(true), terms: TermsEdit::default() };
     let version = |number: i64| template(&format!("ns-alice/trading/v{number}"));
     for _ in 0..PAIRS {
         let (ticket, old) = stage.terms(TRADE);

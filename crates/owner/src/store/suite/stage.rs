@@ -208,7 +208,7 @@ impl Stage {
     }
 
     pub(crate) fn create(&self, owner: &OwnerName, unit: &Unit) -> Unit {
-        wait(self.any(0).create_unit(owner, unit, &self.house.issuer.url, NOW)).unwrap().unwrap()
+        wait(self.any(0).create_unit(owner, unit, &self.house.issuer.url, &herself(), NOW)).unwrap().unwrap()
     }
 
     /// A fresh sealed ticket of a refused attempt.

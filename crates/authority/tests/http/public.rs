@@ -108,9 +108,7 @@ async fn wrong_addresses_and_methods_are_answered_in_json() {
     {
         assert_eq!(house.get(path).await.refusal(), (404, "not_found".into()), "{path}");
     }
-    for path in
-        ["/owner", "/owner/operators", "/owner/events", "/owner/organization", "/owner/joint", "/owner/x"]
-    {
+    for path in ["/owner", "/owner/operators", "/owner/organization", "/owner/joint", "/owner/x"] {
         assert_eq!(house.get(path).await.detail(), 404, "{path}");
     }
     for (method, path, allowed) in [

@@ -6,6 +6,7 @@
 pub mod demo;
 mod http;
 pub mod keys;
+mod observe;
 mod presentation;
 pub mod protection;
 mod protection_token;
@@ -14,6 +15,7 @@ mod resource_server;
 pub mod store;
 
 pub use http::{router, serve};
+pub use observe::{Observed, Observer};
 pub use protection::{Caller, ProtectionApi, ProtectionFault};
 
 use keys::Keys;
@@ -47,6 +49,8 @@ pub struct Config {
     pub require_signed_polls: bool,
     /// The owners served from the start.
     pub owners: Vec<Owner>,
+    /// Who counts what is presented.
+    pub observed: Observed,
 }
 
 impl Config {
@@ -59,6 +63,7 @@ impl Config {
             edition: Edition::default(),
             require_signed_polls: false,
             owners: vec![],
+            observed: Observed::default(),
         }
     }
 }
@@ -108,6 +113,7 @@ pub struct Authority {
     pub(crate) streams: Arc<AtomicUsize>,
     /// True once the listener closes: what would go on for ever ends.
     pub(crate) closing: watch::Sender<bool>,
+    pub(crate) observed: Observed,
     clock: Clock,
 }
 
@@ -149,6 +155,7 @@ impl Authority {
             pulls: pull::Gate::default(),
             streams: Arc::default(),
             closing: watch::Sender::new(false),
+            observed: config.observed,
             clock,
         }))
     }

@@ -4,7 +4,7 @@
 //! `sayso_owner::step`'s business; it runs inside the store's transaction.
 
 use crate::http::received::Received;
-use crate::{Authority, draw};
+use crate::{Authority, draw, observe};
 use sayso_owner::likeness::Speaker;
 use sayso_owner::negotiation::{Negotiation, State};
 use sayso_owner::step::{self, Beat, Draws, Step};
@@ -21,8 +21,20 @@ use tokio::time::Instant;
 /// How often a held poll looks at the clock.
 const TICK: Duration = Duration::from_millis(50);
 
-/// What one step will be told about in the log: its negotiation and the events, once it took effect.
-type Told = Arc<Mutex<Option<(NegotiationId, Vec<&'static str>)>>>;
+const LOST: &str =
+    "the ticket is unknown here, already used or expired; call the resource again for a fresh one";
+const FULL: &str =
+    "too many negotiations are open here, policy was not asked; try again later with a fresh ticket";
+
+/// What one step will be told about, once it took effect.
+type Told = Arc<Mutex<Option<Noted>>>;
+
+/// For the log, the negotiation and its events; for whoever counts, where the step led.
+struct Noted {
+    family: NegotiationId,
+    events: Vec<&'static str>,
+    moved: Option<&'static str>,
+}
 
 /// A step ready to run, and what it left behind.
 struct Prepared {
@@ -41,13 +53,15 @@ impl Authority {
         received: &Received,
     ) -> Result<TokenReply, Unavailable> {
         let (advanced, told) = if ticket::is_sealed(&request.ticket) {
-            let Ok(attempt) = self.sealers.open(&request.ticket, self.now()) else { return Ok(lost()) };
+            let Ok(attempt) = self.sealers.open(&request.ticket, self.now()) else {
+                return Ok(self.lost());
+            };
             let ready = self.prepare(request)?;
             let speaker = ready.speaker.as_ref();
             (self.store.open(&attempt, ready.next, speaker, ready.step, ready.now).await?, ready.told)
         } else {
             let spent = Digest::of(&request.ticket);
-            let Some(peek) = self.store.peek(spent, self.now()).await? else { return Ok(lost()) };
+            let Some(peek) = self.store.peek(spent, self.now()).await? else { return Ok(self.lost()) };
             self.hold(peek.due).await;
             if let Some(key) = &peek.cnf
                 && let Err(why) = self.poller(key, received).await?
@@ -60,15 +74,30 @@ impl Authority {
         };
         Ok(match advanced {
             Advanced::Won(reply) => {
-                tell(&told);
+                self.tell(&told);
                 reply
             }
-            Advanced::Lost => lost(),
-            Advanced::Full => TokenReply::refused(
-                TokenError::TooManyRequests,
-                "too many negotiations are open here, policy was not asked; try again later with a fresh ticket",
-            ),
+            Advanced::Lost => self.lost(),
+            Advanced::Full => {
+                self.observed.presented(observe::FULL);
+                TokenReply::refused(TokenError::TooManyRequests, FULL)
+            }
         })
+    }
+
+    fn lost(&self) -> TokenReply {
+        self.observed.presented(observe::LOST);
+        TokenReply::refused(TokenError::InvalidGrant, LOST)
+    }
+
+    fn tell(&self, told: &Told) {
+        let Some(noted) = told.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        for event in noted.events {
+            tracing::info!(family = %noted.family, "{event}");
+        }
+        if let Some(moved) = noted.moved {
+            self.observed.presented(moved);
+        }
     }
 
     /// Waits until a poll is due, without spending its ticket. The wait is bounded however the clock moves.
@@ -118,8 +147,11 @@ impl Authority {
         let noted = told.clone();
         let step: StepFn = Box::new(move |negotiation, facts| {
             let step = step::step(&house, negotiation, facts, &beat, &draws, now);
-            let events = events(negotiation, &step);
-            *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some((negotiation.id.clone(), events));
+            *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(Noted {
+                family: negotiation.id.clone(),
+                events: events(negotiation, &step),
+                moved: observe::moved(&negotiation.state, &step),
+            });
             step
         });
         Ok(Prepared { step, next, speaker, now, told })
@@ -139,13 +171,6 @@ fn beat(request: &TicketRequest) -> Beat {
             Err(breach) => Beat::Unreadable(breach),
         },
     }
-}
-
-fn lost() -> TokenReply {
-    TokenReply::refused(
-        TokenError::InvalidGrant,
-        "the ticket is unknown here, already used or expired; call the resource again for a fresh one",
-    )
 }
 
 /// The events of a step, by the names the reference implementation logs.
@@ -169,12 +194,4 @@ fn events(before: &Negotiation, step: &Step) -> Vec<&'static str> {
         events.push("rpt.issued");
     }
     events
-}
-
-fn tell(told: &Told) {
-    if let Some((family, events)) = told.lock().unwrap_or_else(PoisonError::into_inner).take() {
-        for event in events {
-            tracing::info!(family = %family, "{event}");
-        }
-    }
 }

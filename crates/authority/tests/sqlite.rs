@@ -86,7 +86,7 @@ fn the_record_and_the_terms_cannot_be_rewritten() {
     let raw = house.raw();
     raw.execute_batch(
         "INSERT INTO terms (template_id, owner, unit, version, body, author, published)
-         VALUES ('ns/u/v1', 'alice', 'u', 1, '{}', '"setup"', 1)",
+         VALUES ('ns/u/v1', 'alice', 'u', 1, '{}', '{}', 1)",
     )
     .unwrap();
     for forbidden in [
@@ -101,9 +101,9 @@ fn the_record_and_the_terms_cannot_be_rewritten() {
         "UPDATE terms SET body = '[]'",
         "DELETE FROM terms",
         "INSERT OR REPLACE INTO terms (template_id, owner, unit, version, body, author, published)
-         VALUES ('ns/u/v1', 'alice', 'u', 1, '[]', '"setup"', 1)",
+         VALUES ('ns/u/v1', 'alice', 'u', 1, '[]', '{}', 1)",
         "INSERT OR REPLACE INTO terms (template_id, owner, unit, version, body, author, published)
-         VALUES ('ns/other/v1', 'alice', 'u', 1, '[]', '"setup"', 1)",
+         VALUES ('ns/other/v1', 'alice', 'u', 1, '[]', '{}', 1)",
     ] {
         let error = raw.execute_batch(forbidden).unwrap_err().to_string();
         assert!(error.contains("the record") || error.contains("published terms"), "{forbidden}: {error}");

@@ -7,6 +7,7 @@ use crate::admit::{self, Admitted, ProtectedCall, TurnedAway};
 use crate::authority::{Authority, Unavailable, random_text};
 use crate::call::{Head, Incoming};
 use crate::grant::{Approval, Denied, Presented};
+use crate::observe::{self, Known, Observer};
 use crate::policy;
 use crate::registry::Registry;
 use crate::replay::{Claim, Replay};
@@ -16,6 +17,7 @@ use sayso_protocol::payload::protection::{AccessReport, PermissionFault};
 use sayso_protocol::payload::refusal::{Code, Refusal};
 use sayso_protocol::{NegotiationId, Timestamp};
 use std::sync::Arc;
+use tokio::time::Instant;
 
 /// What time it is, read again after every wait.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -36,6 +38,7 @@ pub struct Engine {
     authority: Arc<dyn Authority>,
     replay: Arc<Replay>,
     clock: Clock,
+    observer: Option<Arc<dyn Observer>>,
 }
 
 /// What is known of a call when its verdict is told.
@@ -53,7 +56,13 @@ impl Engine {
         replay: Arc<Replay>,
         clock: Clock,
     ) -> Self {
-        Self { registry: registry.into(), authority, replay, clock }
+        Self { registry: registry.into(), authority, replay, clock, observer: None }
+    }
+
+    /// The same engine, counted.
+    #[must_use]
+    pub fn observed(self, observer: Option<Arc<dyn Observer>>) -> Self {
+        Self { observer, ..self }
     }
 
     /// The resource as it is now.
@@ -71,26 +80,34 @@ impl Engine {
     /// # Errors
     /// When the body does not matter.
     pub fn preview(&self, head: &Head) -> Result<(), Refusal> {
-        admit::check_head(&self.registry.snapshot(), head).inspect_err(|refusal| {
-            tracing::info!(error = refusal.code.as_str(), "access.denied");
-        })
+        let began = Instant::now();
+        admit::check_head(&self.registry.snapshot(), head)
+            .inspect_err(|refusal| self.count(observe::turned_away(refusal, &head.headers), began))
     }
 
     /// Decides about one request.
     pub async fn decide<O: Outlet>(&self, incoming: &Incoming, outlet: &O) -> Verdict<O::Sender> {
+        let began = Instant::now();
         // What is decided about one request is decided by one registry, whatever is learnt meanwhile.
         let resource = self.registry.snapshot();
-        match admit::admit(&resource, incoming) {
-            Ok(Admitted::Open(open)) => Verdict::Permit(Permit::open(open.body, open.modern)),
-            Ok(Admitted::Protected(call)) => self.judge(&resource, incoming, &call, outlet).await,
-            Err(TurnedAway::Refuse(refusal)) => {
-                tracing::info!(error = refusal.code.as_str(), "access.denied");
-                Verdict::Refuse(refusal)
+        let mut trail = Trail::default();
+        let (tool, verdict) = match admit::admit(&resource, incoming) {
+            Ok(Admitted::Open(open)) => (None, Verdict::Permit(Permit::open(open.body, open.modern))),
+            Ok(Admitted::Protected(call)) => {
+                let verdict = self.judge(&resource, incoming, &call, outlet, &mut trail).await;
+                (Some(&call.tool.settings.tool), verdict)
             }
-            Err(TurnedAway::Fault(fault)) => {
-                tracing::info!(error = fault.error.unwrap_or("malformed"), "access.denied");
-                Verdict::Fault(fault)
-            }
+            Err(TurnedAway::Refuse(refusal)) => (None, Verdict::Refuse(refusal)),
+            Err(TurnedAway::Fault(fault)) => (None, Verdict::Fault(fault)),
+        };
+        let known = Known { headers: &incoming.head.headers, tool, family: trail.family.as_ref() };
+        self.count(observe::tell(&verdict, &known), began);
+        verdict
+    }
+
+    fn count(&self, (outcome, reason): (observe::Outcome, &'static str), began: Instant) {
+        if let Some(observer) = &self.observer {
+            observer.decided(outcome, reason, began.elapsed());
         }
     }
 
@@ -108,12 +125,12 @@ impl Engine {
         incoming: &Incoming,
         call: &ProtectedCall<'_>,
         outlet: &O,
+        trail: &mut Trail,
     ) -> Verdict<O::Sender> {
-        let mut trail = Trail::default();
-        let verdict = match self.walk(resource, incoming, call, outlet, &mut trail).await {
+        let verdict = match self.walk(resource, incoming, call, outlet, trail).await {
             Ok(permit) => Verdict::Permit(permit),
             Err(Denied::Refuse(refusal)) => Verdict::Refuse(refusal),
-            Err(Denied::Renegotiate) => self.challenge(resource, call.tool).await,
+            Err(Denied::Renegotiate) => self.challenge(resource, call.tool, trail).await,
         };
         if let (Verdict::Refuse(refusal), Some(claim)) = (&verdict, &trail.claim)
             && refusal.code == Code::TemporarilyUnavailable
@@ -121,7 +138,6 @@ impl Engine {
         {
             self.replay.release(claim);
         }
-        tell(&verdict, call.tool, trail.family.as_ref());
         verdict
     }
 
@@ -159,10 +175,13 @@ impl Engine {
         }
     }
 
-    /// One registered attempt, one ticket, one challenge (CORE-82).
-    async fn challenge<S>(&self, resource: &Resource, tool: &Tool) -> Verdict<S> {
+    /// One registered attempt, one ticket, one challenge (CORE-82). From here on the negotiation is the new one.
+    async fn challenge<S>(&self, resource: &Resource, tool: &Tool, trail: &mut Trail) -> Verdict<S> {
         match self.authority.permission(&tool.permission_request()).await {
-            Ok(Ok(ticket)) => Verdict::Challenge(Box::new(resource.challenge(tool, ticket))),
+            Ok(Ok(reply)) => {
+                trail.family = reply.family;
+                Verdict::Challenge(Box::new(resource.challenge(tool, reply.ticket)))
+            }
             Ok(Err(fault)) => Verdict::Refuse(stale(fault)),
             Err(gone) => Verdict::Refuse(Refusal::new(Code::TemporarilyUnavailable, gone.to_string())),
         }
@@ -179,19 +198,6 @@ fn stale(fault: PermissionFault) -> Refusal {
     let description =
         format!("the authority's registry of this resource is stale ({what}); it must read it again");
     Refusal::new(Code::TemporarilyUnavailable, description)
-}
-
-fn tell<S>(verdict: &Verdict<S>, tool: &Tool, family: Option<&NegotiationId>) {
-    let tool = tool.settings.tool.as_str();
-    let family = family.map(NegotiationId::as_str);
-    match verdict {
-        Verdict::Permit(_) => tracing::info!(family, tool, "access.allowed"),
-        Verdict::Challenge(_) => tracing::info!(family, tool, "challenge.issued"),
-        Verdict::Refuse(refusal) => {
-            tracing::info!(family, tool, error = refusal.code.as_str(), "access.denied");
-        }
-        Verdict::Fault(fault) => tracing::info!(tool, error = fault.error, "access.denied"),
-    }
 }
 
 #[cfg(test)]

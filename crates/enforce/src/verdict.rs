@@ -77,6 +77,15 @@ impl<S> Permit<S> {
         !matches!(self.passage, Passage::Open)
     }
 
+    /// Why it lets pass, in a word.
+    pub(crate) fn passage(&self) -> &'static str {
+        match self.passage {
+            Passage::Open => "open",
+            Passage::Reusable => "reusable",
+            Passage::Spent { .. } => "single_use",
+        }
+    }
+
     /// Uses the permit.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use crate::body::Bodies;
 use crate::upstream::{BadUpstream, Upstream, UpstreamConfig};
 use sayso_enforce::listing::{Listing, Reader};
 use sayso_enforce::resource::{BadResource, ToolSettings};
-use sayso_enforce::{Authority, Clock, Engine, Registry, Replay, Resource, ResourceSettings};
+use sayso_enforce::{Authority, Clock, Engine, Observer, Registry, Replay, Resource, ResourceSettings};
 use sayso_protocol::payload::edition::Edition;
 use sayso_protocol::sig::authority_of;
 use sayso_protocol::{ClientId, OwnerName, Realm, ResourceId, SigningKey};
@@ -132,6 +132,18 @@ impl Gateway {
     /// # Errors
     /// When the configuration contradicts itself.
     pub fn new(config: GatewayConfig, clock: Clock) -> Result<Self, BadGateway> {
+        Self::observed(config, clock, None)
+    }
+
+    /// The same, with every decision counted.
+    ///
+    /// # Errors
+    /// When the configuration contradicts itself.
+    pub fn observed(
+        config: GatewayConfig,
+        clock: Clock,
+        observer: Option<Arc<dyn Observer>>,
+    ) -> Result<Self, BadGateway> {
         let public = Public::parse(&config)?;
         let replay = Arc::new(Replay::new(clock()));
         let mut sites: Vec<Arc<Site>> = Vec::new();
@@ -154,7 +166,8 @@ impl Gateway {
             }
             let registry = Registry::from(resource);
             resources.push(registry.clone());
-            let engine = Engine::new(registry, authority, Arc::clone(&replay), Arc::clone(&clock));
+            let engine = Engine::new(registry, authority, Arc::clone(&replay), Arc::clone(&clock))
+                .observed(observer.clone());
             sites.push(Arc::new(Site { engine, upstream }));
         }
         let listing = Listing::new(&public.endpoint, resources, config.readers, replay, Arc::clone(&clock));

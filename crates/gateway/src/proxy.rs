@@ -114,7 +114,8 @@ async fn forward(site: &Site, clearance: Clearance<upstream::Sender>, head: &Hea
 async fn fail(site: &Site, broken: Broken, spent: Option<AccessReport>) -> Response<Body> {
     let text = broken.to_string();
     let forwarded = broken.forwarded();
-    tracing::warn!(spent = spent.is_some(), reason = %text, "upstream.failed");
+    let family = spent.as_ref().map(|call| call.family.as_str());
+    tracing::warn!(family, spent = spent.is_some(), reason = %text, "upstream.failed");
     let Some(call) = spent else {
         let refusal = Refusal::new(Code::UpstreamFailed, text);
         return answer::refusal(&Refusal { forwarded: Some(forwarded), ..refusal });

@@ -6,5 +6,8 @@ mod forwarding;
 mod hostile;
 mod published;
 mod refusals;
+mod stdio;
+mod surveyed;
+mod tls;
 mod transport;
 mod wire;

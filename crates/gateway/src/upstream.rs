@@ -58,6 +58,12 @@ impl From<&str> for UpstreamConfig {
     }
 }
 
+impl From<HttpSettings> for UpstreamConfig {
+    fn from(settings: HttpSettings) -> Self {
+        Self::Http(settings)
+    }
+}
+
 impl From<StdioCommand> for UpstreamConfig {
     fn from(command: StdioCommand) -> Self {
         Self::Stdio(command)

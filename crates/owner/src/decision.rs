@@ -6,7 +6,7 @@
 use crate::connection::{Connection, Identity, Status};
 use crate::ledger::{Author, Kind, Record};
 use crate::negotiation::{Ask, Commitment, Decided, Negotiation, State};
-use sayso_protocol::Timestamp;
+use sayso_protocol::{S256, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -18,6 +18,29 @@ pub enum Answer {
     Approved,
     /// No.
     Denied,
+}
+
+/// Her answer, and to what: the agreement she was shown, where she was shown one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ruling {
+    /// What she says.
+    pub answer: Answer,
+    /// The digest of the agreement she says it to; `None` answers whatever waits.
+    pub shown: Option<S256>,
+}
+
+impl From<Answer> for Ruling {
+    fn from(answer: Answer) -> Self {
+        Self { answer, shown: None }
+    }
+}
+
+impl Ruling {
+    /// Whether it answers `negotiation` as it stands.
+    pub fn is_about(&self, negotiation: &Negotiation) -> bool {
+        let agreement = negotiation.commitment().map(|commitment| &commitment.agreement);
+        self.shown.is_none() || self.shown.as_ref() == agreement
+    }
 }
 
 /// What a decision does, applied by the store in one transaction.

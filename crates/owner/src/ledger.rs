@@ -34,6 +34,8 @@ pub enum Kind {
 pub enum Author {
     /// The owner, through the enrolled key of this thumbprint.
     Owner(String),
+    /// The owner, in the browser session of this name; the row that opened it says by whose link.
+    Browser(String),
     /// Her policy, as she wrote it.
     Policy,
     /// The agent's own doing.

@@ -11,6 +11,7 @@ pub mod ledger;
 pub mod likeness;
 pub mod negotiation;
 pub mod registry;
+pub mod session;
 pub mod step;
 pub mod store;
 pub mod unit;

@@ -4,11 +4,14 @@
 //! before it answers (D-37). Two callers of one intent get one `Won`; the suite races every intent with 32 callers
 //! and against the intents that touch the same row. Every method takes the owner, or finds her in the artifact.
 
+mod sign_in;
 #[cfg(feature = "suite")]
 pub mod suite;
 
+pub use sign_in::SignIn;
+
 use crate::connection::{Connection, Ended};
-use crate::decision::Answer;
+use crate::decision::Ruling;
 use crate::ledger::{Author, Record, Row};
 use crate::likeness::Speaker;
 use crate::negotiation::{Ask, Commitment, Negotiation};
@@ -132,7 +135,7 @@ pub struct Edit {
 
 /// The port. Every method is one intent.
 #[async_trait]
-pub trait Store: Send + Sync + 'static {
+pub trait Store: SignIn + Send + Sync + 'static {
     /// The store's epoch: artifacts of another epoch are dead (D-38).
     fn epoch(&self) -> i64;
 
@@ -265,12 +268,14 @@ pub trait Store: Send + Sync + 'static {
     ) -> Result<Advanced, Unavailable>;
     /// What waits for her.
     async fn pending(&self, owner: &OwnerName, now: Timestamp) -> Result<Vec<Waiting>, Unavailable>;
-    /// Her answer; `None` when the request does not wait for her (again).
+    /// How many requests wait, for all owners together; for whoever watches over the authority.
+    async fn waiting(&self, now: Timestamp) -> Result<i64, Unavailable>;
+    /// Her answer; `None` when the request does not wait for her (again), or is no longer the one she was shown.
     async fn decide(
         &self,
         owner: &OwnerName,
         family: &NegotiationId,
-        answer: Answer,
+        ruling: &Ruling,
         author: &Author,
         now: Timestamp,
     ) -> Result<Option<()>, Unavailable>;

@@ -5,6 +5,7 @@ pub mod agent;
 mod clock;
 mod home;
 mod local;
+mod origin;
 pub mod owner;
 pub mod roles;
 mod settings;

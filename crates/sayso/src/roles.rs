@@ -80,8 +80,12 @@ impl Address {
                 "`{role}.listen` is {listen}: plain http is served on loopback only; put TLS in front of it"
             );
         }
-        let public_url = settings.text(&format!("{role}.public_url"));
-        Ok(Self { listen, public_url: public_url.map(|url| url.trim_end_matches('/').to_owned()) })
+        let name = format!("{role}.public_url");
+        let public_url = settings.text(&name).map(|url| url.trim_end_matches('/').to_owned());
+        if let Some(url) = &public_url {
+            crate::origin::identifier(&name, url)?;
+        }
+        Ok(Self { listen, public_url })
     }
 
     /// Listens.
@@ -118,13 +122,11 @@ pub(crate) async fn interrupted() {
     }
 }
 
-/// Where the store is: `store.url`, or `sayso.db` in the data folder.
-fn store_path(settings: &Settings, home: &Home) -> anyhow::Result<PathBuf> {
-    match settings.text("store.url") {
-        None => Ok(home.path("sayso.db")),
-        Some(url) => match url.strip_prefix("sqlite:") {
-            Some(path) => Ok(Path::new(path).to_owned()),
-            None => bail!("`store.url` is {url}: this build keeps its store in SQLite, as sqlite:PATH"),
-        },
+/// The file `store.url` names; `None` for `sayso.db` in the data folder.
+pub(crate) fn store_file(settings: &Settings) -> anyhow::Result<Option<PathBuf>> {
+    let Some(url) = settings.text("store.url") else { return Ok(None) };
+    match url.strip_prefix("sqlite:") {
+        Some(path) if !path.is_empty() => Ok(Some(Path::new(path).to_owned())),
+        _ => bail!("`store.url` is {url}: this build keeps its store in SQLite, as sqlite:PATH"),
     }
 }

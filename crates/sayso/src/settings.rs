@@ -3,11 +3,14 @@
 //! One table names every key; an unknown one is refused with the nearest known name, in a file and in the
 //! environment alike (`SAYSO_AUTHORITY__LISTEN` for `[authority] listen`).
 
+use crate::tables::NAMES;
 use anyhow::{Context as _, bail};
 use sayso_protocol::payload::edition::Edition;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::path::Path;
+use std::str::FromStr;
 
 /// A key with its default and what it means.
 pub(crate) struct Key {
@@ -42,6 +45,9 @@ pub(crate) const KEYS: &[Key] = &[
     Key { name: "gateway.body_limit", default: "4194304", help: "largest request body, in bytes" },
     Key { name: "gateway.allowed_origins", default: "", help: "browser origins served, comma-separated" },
 ];
+
+/// How many letters a variable's name may differ from a setting's and still be meant for it.
+const SLIP: usize = 2;
 
 /// Where a value came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,7 +110,7 @@ impl Settings {
 
     fn overlay_table(&mut self, prefix: &str, table: &toml::Table) -> anyhow::Result<()> {
         for (name, value) in table {
-            if prefix.is_empty() && value.is_array() && crate::tables::NAMES.contains(&name.as_str()) {
+            if prefix.is_empty() && repeats(name, value)? {
                 continue;
             }
             let name = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
@@ -143,9 +149,25 @@ impl Settings {
     ///
     /// # Errors
     /// When it is unset or does not parse.
-    pub(crate) fn parse<T: std::str::FromStr>(&self, name: &str) -> anyhow::Result<T> {
+    pub(crate) fn parse<T: FromStr>(&self, name: &str) -> anyhow::Result<T> {
         let value = self.text(name).with_context(|| format!("`{name}` is not set"))?;
         value.parse().ok().with_context(|| format!("`{name}` cannot be `{value}`; see `sayso config print`"))
+    }
+
+    /// The value of a key as a whole number in a range.
+    ///
+    /// # Errors
+    /// When it is unset, no number, or out of range.
+    pub(crate) fn whole<T>(&self, name: &str, range: RangeInclusive<T>) -> anyhow::Result<T>
+    where
+        T: FromStr + PartialOrd + fmt::Display,
+    {
+        let value = self.text(name).with_context(|| format!("`{name}` is not set"))?;
+        let number = value.parse().ok().filter(|number| range.contains(number));
+        let (least, most) = (range.start(), range.end());
+        number.with_context(|| {
+            format!("`{name}` cannot be `{value}`: write a whole number between {least} and {most}")
+        })
     }
 
     /// The edition whose identifiers are emitted.
@@ -177,13 +199,30 @@ pub(crate) fn environment() -> Vec<(String, String)> {
         .collect()
 }
 
-/// The dotted name a variable sets, or `None` for variables that are no settings.
+/// Whether an entry of the file is one of the tables that repeat, which are read elsewhere.
+fn repeats(name: &str, value: &toml::Value) -> anyhow::Result<bool> {
+    let tables =
+        value.as_array().is_some_and(|items| !items.is_empty() && items.iter().all(toml::Value::is_table));
+    if NAMES.contains(&name) {
+        let setting = KEYS.iter().any(|key| key.name.split('.').next() == Some(name));
+        if value.is_table() && !setting {
+            bail!("`[{name}]` may repeat: write [[{name}]]");
+        }
+        return Ok(value.is_array());
+    }
+    if tables {
+        let near = NAMES.into_iter().min_by_key(|known| distance(known, name)).unwrap_or_default();
+        bail!("unknown table `[[{name}]]`; did you mean `[[{near}]]`?");
+    }
+    Ok(false)
+}
+
+/// The dotted name a variable sets, or `None` for variables that are no settings. One that is almost a setting is
+/// taken for a slip.
 fn setting_of_variable(rest: &str) -> Option<String> {
     let name = rest.to_ascii_lowercase().replace("__", ".");
-    let table =
-        |key: &Key| key.name.split('.').next().is_some_and(|table| name.starts_with(&format!("{table}.")));
-    let known = KEYS.iter().any(|key| key.name == name || (key.name.contains('.') && table(key)));
-    known.then_some(name)
+    let near = |key: &Key| !key.name.contains('.') && distance(key.name, &name) <= SLIP;
+    (name.contains('.') || KEYS.iter().any(near)).then_some(name)
 }
 
 fn nearest(name: &str) -> &'static str {
@@ -241,7 +280,30 @@ mod tests {
     fn an_unknown_key_names_its_neighbour() {
         let fault = load("[authority]\nlisen = 'x'\n", &[], &[]).err().unwrap();
         assert!(format!("{fault:#}").contains("did you mean `authority.listen`"), "{fault:#}");
-        let fault = load("", &[("SAYSO_GATEWAY__LISTN", "x")], &[]).err().unwrap();
-        assert!(format!("{fault:#}").contains("did you mean `gateway.listen`"), "{fault:#}");
+        for variable in ["SAYSO_GATEWAY__LISTN", "SAYSO_GATWAY__LISTEN"] {
+            let fault = load("", &[(variable, "x")], &[]).err().unwrap();
+            assert!(format!("{fault:#}").contains("did you mean `gateway.listen`"), "{fault:#}");
+        }
+        let fault = load("", &[("SAYSO_EDITON", "x")], &[]).err().unwrap();
+        assert!(format!("{fault:#}").contains("did you mean `edition`"), "{fault:#}");
+        load("", &[("SAYSO_LOG", "x"), ("SAYSO_BIN", "x"), ("SAYSO_CONFIG_DIR", "x")], &[]).unwrap();
+    }
+
+    #[test]
+    fn a_table_that_repeats_is_written_so() {
+        for (file, meant) in
+            [("[[resourcs]]\nx = 1\n", "[[resource]]"), ("[resource]\nx = 1\n", "[[resource]]")]
+        {
+            let fault = load(file, &[], &[]).err().unwrap();
+            assert!(format!("{fault:#}").contains(meant), "{fault:#}");
+        }
+    }
+
+    #[test]
+    fn a_number_has_its_range() {
+        let settings = load("[authority]\ninterval = 61\n", &[], &[]).unwrap();
+        let fault = settings.whole("authority.interval", 1..=60).unwrap_err().to_string();
+        assert!(fault.contains("between 1 and 60"), "{fault}");
+        assert_eq!(settings.whole("authority.interval", 1..=61).unwrap(), 61);
     }
 }

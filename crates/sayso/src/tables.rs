@@ -7,6 +7,7 @@ use sayso_enforce::consequence::Consequence;
 use sayso_enforce::resource::ToolSettings;
 use sayso_protocol::{ClientId, OwnerName, Realm, ResourceId, Scope, ToolName};
 use serde::Deserialize;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Names of the tables that repeat; everything else in a file is a setting.
@@ -101,11 +102,53 @@ impl Tables {
         let mut table: toml::Table =
             text.parse().with_context(|| format!("{} is not TOML", path.display()))?;
         table.retain(|name, value| NAMES.iter().any(|it| *name == **it) && value.is_array());
-        table.try_into().with_context(|| format!("in {}", path.display()))
+        let tables: Self = table.try_into().with_context(|| format!("in {}", path.display()))?;
+        tables.check().with_context(|| format!("in {}", path.display()))?;
+        Ok(tables)
+    }
+
+    /// What no single member shows: identifiers in their one spelling, and nothing twice.
+    fn check(&self) -> anyhow::Result<()> {
+        let mut owners = BTreeSet::new();
+        if let Some(twice) = self.owner.iter().find(|owner| !owners.insert(&owner.name)) {
+            bail!("[[owner]] names `{}` twice", twice.name);
+        }
+        let mut servers = BTreeSet::new();
+        for server in &self.resource_server {
+            server.check()?;
+            if !servers.insert((&server.client_id, &server.owner)) {
+                bail!("[[resource_server]] names {} of `{}` twice", server.client_id, server.owner);
+            }
+        }
+        self.resource.iter().try_for_each(ResourceTable::check)
+    }
+}
+
+impl ResourceServerTable {
+    fn check(&self) -> anyhow::Result<()> {
+        crate::origin::identifier("client_id", self.client_id.as_str())?;
+        let path = self.resource_uri.strip_prefix(self.client_id.as_str());
+        if !path.is_some_and(|path| path.starts_with('/')) {
+            bail!(
+                "`resource_uri` is {}: it must be under the client_id, {}",
+                self.resource_uri,
+                self.client_id
+            );
+        }
+        Ok(())
     }
 }
 
 impl ResourceTable {
+    fn check(&self) -> anyhow::Result<()> {
+        if !self.path.starts_with('/') {
+            bail!("the `path` of a [[resource]] begins with a slash, unlike `{}`", self.path);
+        }
+        crate::origin::identifier("authority", &self.authority)?;
+        let mut origins = self.allowed_origins.iter();
+        origins.try_for_each(|origin| crate::origin::of_page("allowed_origins", origin))
+    }
+
     /// Its tools as the enforcement core takes them.
     pub(crate) fn tools(&self) -> anyhow::Result<Vec<ToolSettings>> {
         if let Some(unknown) =
@@ -120,12 +163,20 @@ impl ResourceTable {
                 resource_id: tool.resource_id.clone().map_or_else(named, Ok)?,
                 scopes: tool.scopes.clone(),
                 single_use: self.single_use.contains(&tool.name),
-                consequence: tool.consequence.as_deref().map(str::parse::<Consequence>).transpose()?,
+                consequence: tool.consequence()?,
                 definition: None,
                 mirrors: vec![],
             })
         };
         self.tools.iter().map(settings).collect()
+    }
+}
+
+impl ToolTable {
+    fn consequence(&self) -> anyhow::Result<Option<Consequence>> {
+        let Some(class) = &self.consequence else { return Ok(None) };
+        let parsed = class.parse();
+        parsed.map(Some).with_context(|| format!("the `consequence` of tool {} is `{class}`", self.name))
     }
 }
 

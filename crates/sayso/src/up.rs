@@ -35,19 +35,19 @@ pub struct Command {
 #[derive(Debug, Args)]
 struct Flags {
     /// Folder for the store, keys and the demo vault [default: .sayso].
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR")]
     data: Option<String>,
     /// Whose resources these are [default: alice].
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, global = true, value_name = "NAME")]
     owner: Option<String>,
     /// Listen address of the authority; port 0 picks one [default: 127.0.0.1:8440].
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, global = true, value_name = "ADDR")]
     authority: Option<String>,
     /// Listen address of the gateway; port 0 picks one [default: 127.0.0.1:8441].
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, global = true, value_name = "ADDR")]
     gateway: Option<String>,
     /// Configuration file, TOML.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
 }
 

@@ -22,6 +22,7 @@ mod writer;
 
 pub use open::OpenError;
 
+use crate::observe::Observed;
 use async_trait::async_trait;
 use beats::Presentation;
 use readers::Readers;
@@ -60,6 +61,14 @@ impl SqliteStore {
         let (db, epoch) = open::writer(path)?;
         let readers = Readers::open(path.to_path_buf())?;
         Ok(SqliteStore { writer: Writer::start(db)?, readers, epoch })
+    }
+
+    /// The same store, its every read and write timed.
+    #[must_use]
+    pub fn observed(mut self, observed: Observed) -> SqliteStore {
+        self.writer.observed = observed.clone();
+        self.readers.observed = observed;
+        self
     }
 }
 
@@ -249,6 +258,10 @@ impl Store for SqliteStore {
 
     async fn pending(&self, owner: &OwnerName, now: Timestamp) -> Result<Vec<Waiting>, Unavailable> {
         self.readers.read("pending", |db| negotiations::pending(db, owner, now, self.epoch))
+    }
+
+    async fn waiting(&self, now: Timestamp) -> Result<i64, Unavailable> {
+        self.readers.read("waiting", |db| negotiations::count_waiting(db, now, self.epoch))
     }
 
     async fn decide(

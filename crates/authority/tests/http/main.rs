@@ -12,6 +12,7 @@
 )]
 
 mod beats;
+mod counted;
 mod credentials;
 mod house;
 mod owner;

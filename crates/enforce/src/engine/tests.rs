@@ -10,6 +10,7 @@ use http::HeaderValue;
 use sayso_protocol::payload::protection::{ConsumeReply, Inactive, Introspection};
 use sayso_protocol::payload::refusal::Forwarded;
 
+mod counted;
 mod property;
 mod vectors;
 

@@ -1,7 +1,7 @@
 //! The parties of these tests.
 
 use super::wire::{Request, Response};
-use crate::{Gateway, GatewayConfig, ResourceConfig, serve};
+use crate::{Gateway, GatewayConfig, ResourceConfig, UpstreamConfig, serve};
 use async_trait::async_trait;
 use sayso_enforce::authority::keys::KnownKeys;
 use sayso_enforce::listing::Reader;
@@ -150,7 +150,7 @@ impl Canary {
         (String::from_utf8(request[..at].to_vec()).unwrap(), request[at + 4..].to_vec())
     }
 
-    async fn open() -> (Arc<Self>, SocketAddr) {
+    pub(super) async fn open() -> (Arc<Self>, SocketAddr) {
         let canary = Arc::new(Canary::default());
         let plain = format!(
             "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{RESULT}",
@@ -234,7 +234,11 @@ pub(super) fn tool(name: &str, scope: &str, single_use: bool) -> ToolSettings {
     }
 }
 
-pub(super) fn resource(path: &str, authority: Arc<dyn Authority>, upstream: &str) -> ResourceConfig {
+pub(super) fn resource(
+    path: &str,
+    authority: Arc<dyn Authority>,
+    upstream: impl Into<UpstreamConfig>,
+) -> ResourceConfig {
     ResourceConfig {
         path: path.into(),
         realm: "vault".parse().unwrap(),
@@ -269,10 +273,10 @@ pub(super) fn config(resources: Vec<ResourceConfig>) -> GatewayConfig {
 impl House {
     pub(super) async fn open() -> Self {
         let (canary, upstream) = Canary::open().await;
-        Self::before(canary, &format!("http://{upstream}/behind/mcp")).await
+        Self::before(canary, format!("http://{upstream}/behind/mcp")).await
     }
 
-    pub(super) async fn before(canary: Arc<Canary>, upstream: &str) -> Self {
+    pub(super) async fn before(canary: Arc<Canary>, upstream: impl Into<UpstreamConfig>) -> Self {
         let authority = Arc::new(Scripted::default());
         Self::with(canary, authority.clone(), config(vec![resource("/mcp", authority, upstream)])).await
     }

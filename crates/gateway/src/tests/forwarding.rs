@@ -135,7 +135,7 @@ async fn an_upstream_that_is_not_there_costs_nothing() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let nobody = format!("http://{}/mcp", listener.local_addr().unwrap());
     drop(listener);
-    let house = House::before(Arc::new(Canary::default()), &nobody).await;
+    let house = House::before(Arc::new(Canary::default()), nobody.as_str()).await;
     let response = house.send(&trade().signed("trade-1")).await;
     assert_eq!((response.status, response.json()["error"].as_str()), (503, Some("temporarily_unavailable")));
     house.assert_untouched("no upstream");

@@ -62,7 +62,7 @@ impl HttpUpstream {
     }
 
     /// `roots` stand in for those of the system.
-    pub(super) fn trusting(
+    pub(crate) fn trusting(
         settings: HttpSettings,
         roots: Option<RootCertStore>,
     ) -> Result<Self, BadUpstream> {

@@ -1,6 +1,6 @@
 //! `sayso authority`: owners, their resource servers, and the HTTP they are asked through.
 
-use super::{Address, Command, Start, interrupted, store_path, until};
+use super::{Address, Command, Start, interrupted, store_file, until};
 use crate::clock;
 use crate::home::Home;
 use crate::settings::Settings;
@@ -16,10 +16,14 @@ use sayso_owner::store::{DeviceKey, Store};
 use sayso_owner::unit::Owner;
 use sayso_protocol::{OwnerName, Thumbprint};
 use serde::Serialize;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::sync::watch;
+
+/// Seconds there may be between an agent's polls.
+pub(crate) const INTERVAL: RangeInclusive<i64> = 1..=60;
 
 /// What is told when the authority answers.
 #[derive(Debug, Serialize)]
@@ -77,13 +81,13 @@ pub(crate) async fn open(
     owners: Vec<Owner>,
 ) -> anyhow::Result<Arc<Authority>> {
     let config = Config {
-        interval: settings.parse("authority.interval")?,
+        interval: settings.whole("authority.interval", INTERVAL)?,
         edition: settings.edition()?,
         require_signed_polls: settings.parse("authority.require_signed_polls")?,
         owners,
         ..Config::at(issuer)
     };
-    let path = store_path(settings, home)?;
+    let path = store_file(settings)?.unwrap_or_else(|| home.path("sayso.db"));
     let store =
         SqliteStore::open(&path).with_context(|| format!("cannot open the store {}", path.display()))?;
     let keys = Keys::open_or_create(&home.path(""))?;

@@ -13,9 +13,13 @@ use sayso_gateway::{Gateway, GatewayConfig, ResourceConfig};
 use sayso_protocol::{ClientId, SigningKey};
 use serde::Serialize;
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::sync::watch;
+
+/// Bytes a request body may be limited to.
+pub(crate) const BODY_LIMIT: RangeInclusive<usize> = 1..=1 << 30;
 
 /// What is told when the gateway answers.
 #[derive(Debug, Serialize)]
@@ -101,7 +105,7 @@ fn assemble(
         hosts: vec![],
         readers: issuers.iter().map(reader).collect(),
         resources: tables.iter().map(resource).collect::<anyhow::Result<_>>()?,
-        body_limit: settings.parse("gateway.body_limit")?,
+        body_limit: settings.whole("gateway.body_limit", BODY_LIMIT)?,
         key: key.clone(),
     };
     Ok(Gateway::new(config, Arc::new(clock::now))?)

@@ -38,6 +38,14 @@ impl Wanted {
     pub(super) fn read(settings: &Settings) -> anyhow::Result<Self> {
         let owner: OwnerName = settings.parse("owner.name")?;
         let origins = settings.text("gateway.allowed_origins").unwrap_or_default();
+        let origins: Vec<_> = origins.split(',').filter(|it| !it.is_empty()).map(str::to_owned).collect();
+        for origin in &origins {
+            crate::origin::of_page("gateway.allowed_origins", origin)?;
+        }
+        // Read again where they are used; here so that `config check` knows.
+        settings.whole("authority.interval", roles::authority::INTERVAL)?;
+        settings.parse::<bool>("authority.require_signed_polls")?;
+        roles::store_file(settings)?;
         Ok(Self {
             data: settings.parse("data")?,
             realm: vault::SERVER_NAME.parse()?,
@@ -45,8 +53,8 @@ impl Wanted {
             edition: settings.edition()?,
             authority: Address::read(settings, "authority")?,
             gateway: Address::read(settings, "gateway")?,
-            body_limit: settings.parse("gateway.body_limit")?,
-            allowed_origins: origins.split(',').filter(|it| !it.is_empty()).map(str::to_owned).collect(),
+            body_limit: settings.whole("gateway.body_limit", roles::gateway::BODY_LIMIT)?,
+            allowed_origins: origins,
         })
     }
 }

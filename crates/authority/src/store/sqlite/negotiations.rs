@@ -157,6 +157,17 @@ pub(super) fn pending(
     Ok(waiting?.into_iter().flatten().collect())
 }
 
+/// How many wait, for all owners together.
+pub(super) fn count_waiting(db: &Connection, now: Timestamp, epoch: i64) -> Result<i64, Fault> {
+    let count = db
+        .prepare_cached(
+            "SELECT count(*) FROM negotiations
+             WHERE status = 'awaiting_owner' AND deadline > ?1 AND store_epoch = ?2",
+        )?
+        .query_row((now.0, epoch), |row| row.get(0))?;
+    Ok(count)
+}
+
 fn waiting(row: &Row<'_>) -> Result<Option<Waiting>, rusqlite::Error> {
     let State::AwaitingOwner { commitment, ask, deadline } = row.get::<_, Body<State>>(3)?.0 else {
         return Ok(None);

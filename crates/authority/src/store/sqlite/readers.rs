@@ -5,10 +5,12 @@
 
 use super::fault::Fault;
 use super::open::{self, OpenError};
+use crate::observe::Observed;
 use rusqlite::Connection;
 use sayso_owner::store::Unavailable;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 /// Connections kept open when nobody reads.
 const IDLE: usize = 8;
@@ -16,17 +18,29 @@ const IDLE: usize = 8;
 pub(super) struct Readers {
     path: PathBuf,
     idle: Mutex<Vec<Connection>>,
+    pub(super) observed: Observed,
 }
 
 impl Readers {
     /// A pool over the file, with one connection to show that it can be read.
     pub(super) fn open(path: PathBuf) -> Result<Self, OpenError> {
         let first = open::reader(&path)?;
-        Ok(Self { path, idle: Mutex::new(vec![first]) })
+        Ok(Self { path, idle: Mutex::new(vec![first]), observed: Observed::default() })
     }
 
     /// Reads.
     pub(super) fn read<T>(
+        &self,
+        op: &'static str,
+        read: impl FnOnce(&Connection) -> Result<T, Fault>,
+    ) -> Result<T, Unavailable> {
+        let began = Instant::now();
+        let answer = self.ask(op, read);
+        self.observed.stored(op, began.elapsed());
+        answer
+    }
+
+    fn ask<T>(
         &self,
         op: &'static str,
         read: impl FnOnce(&Connection) -> Result<T, Fault>,

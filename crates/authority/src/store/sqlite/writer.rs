@@ -5,10 +5,12 @@
 
 use super::fault::Fault;
 use super::open::OpenError;
+use crate::observe::Observed;
 use rusqlite::Connection;
 use sayso_owner::store::Unavailable;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::JoinHandle;
+use std::time::Instant;
 use tokio::sync::{mpsc, oneshot};
 
 /// Jobs in one transaction.
@@ -30,6 +32,7 @@ pub(super) type Worked<T> = Result<Outcome<T>, Fault>;
 pub(super) struct Writer {
     jobs: Option<mpsc::Sender<Box<dyn Job>>>,
     thread: Option<JoinHandle<()>>,
+    pub(super) observed: Observed,
 }
 
 impl Writer {
@@ -38,12 +41,23 @@ impl Writer {
         let (jobs, queue) = mpsc::channel(QUEUE);
         let thread =
             std::thread::Builder::new().name("sayso-store".into()).spawn(move || serve(&db, queue))?;
-        Ok(Self { jobs: Some(jobs), thread: Some(thread) })
+        Ok(Self { jobs: Some(jobs), thread: Some(thread), observed: Observed::default() })
     }
 
     /// Runs `work` in a transaction and answers when it is durable. A caller that goes away before its turn leaves
     /// nothing behind.
     pub(super) async fn write<T, F>(&self, op: &'static str, work: F) -> Result<T, Unavailable>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Worked<T> + Send + 'static,
+    {
+        let began = Instant::now();
+        let answer = self.ask(op, work).await;
+        self.observed.stored(op, began.elapsed());
+        answer
+    }
+
+    async fn ask<T, F>(&self, op: &'static str, work: F) -> Result<T, Unavailable>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Worked<T> + Send + 'static,

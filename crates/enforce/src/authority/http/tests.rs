@@ -159,15 +159,18 @@ async fn who_is_not_admitted_says_so_and_does_not_hammer() {
 async fn tickets_and_registry_faults_are_told_apart() {
     let fault = |error: &str| Ok((400, json!({ "error": error }).to_string()));
     let (authority, wire, _) = authority([
-        Ok((201, json!({ "ticket": "t1" }).to_string())),
+        Ok((201, json!({ "ticket": "t1", "family": "n1" }).to_string())),
         fault("invalid_resource_id"),
         fault("invalid_scope"),
         fault("invalid_request"),
         Ok((201, json!({ "ticket": "" }).to_string())),
         ok(json!({ "ticket": "t2" })),
     ]);
-    let ask = async || authority.permission(&request_for("vault/x")).await;
-    assert_eq!(ask().await, Ok(Ok("t1".to_owned())));
+    let ask = async || {
+        let answer = authority.permission(&request_for("vault/x")).await;
+        answer.map(|answer| answer.map(|reply| (reply.ticket, reply.family)))
+    };
+    assert_eq!(ask().await, Ok(Ok(("t1".to_owned(), "n1".parse().ok()))));
     assert_eq!(ask().await, Ok(Err(PermissionFault::InvalidResourceId)));
     assert_eq!(ask().await, Ok(Err(PermissionFault::InvalidScope)));
     for _ in 0..3 {

@@ -44,7 +44,22 @@ pub(super) enum Readiness {
 enum State {
     Starting,
     Up(Arc<Spoken>),
-    Foreign { spoken: Vec<String>, until: Instant },
+    /// It could not be started or talked to; there will be another try.
+    Down,
+    Foreign {
+        spoken: Vec<String>,
+        until: Instant,
+    },
+}
+
+/// How a child's life ended.
+enum End {
+    /// After we had met.
+    Died,
+    /// Before.
+    Unmet,
+    /// There is no use in another.
+    Foreign(State),
 }
 
 /// The child of one era, and whoever keeps it alive.
@@ -112,31 +127,31 @@ async fn keep(command: StdioCommand, era: Era, on_change: OnChange, state: watch
     let mut pause = PAUSE;
     loop {
         let started = Instant::now();
-        match Child::start(&command).await {
-            Ok(child) => {
-                if let Some(foreign) = live(child, era, &on_change, &state).await {
-                    state.send_replace(foreign);
-                    return;
-                }
-            }
+        let end = match Child::start(&command).await {
+            Ok(child) => live(child, era, &on_change, &state).await,
             Err(fault) => {
                 tracing::warn!(upstream = command.name(), kind = ?fault.kind(), "upstream.not_started");
+                End::Unmet
             }
-        }
-        state.send_replace(State::Starting);
+        };
+        // Who asks while one that was there is being replaced waits; who asks for one that never was does not.
+        let next = match end {
+            End::Died => State::Starting,
+            End::Unmet => State::Down,
+            End::Foreign(foreign) => {
+                state.send_replace(foreign);
+                return;
+            }
+        };
+        state.send_replace(next);
         pause = if started.elapsed() > SETTLED { PAUSE } else { pause };
         sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
-/// One child's life. Some if there is no use in another.
-async fn live(
-    mut child: Child,
-    era: Era,
-    on_change: &OnChange,
-    state: &watch::Sender<State>,
-) -> Option<State> {
+/// One child's life.
+async fn live(mut child: Child, era: Era, on_change: &OnChange, state: &watch::Sender<State>) -> End {
     let board = Board::new(child.input.clone(), Arc::clone(on_change));
     let _serving = Serving(Arc::clone(&board));
     let mut meeting = Box::pin(meet(&board, era));
@@ -157,13 +172,15 @@ async fn live(
             while let Some(line) = child.output.recv().await {
                 board.deliver(line);
             }
-            None
+            End::Died
         }
-        Err(Unspoken::Foreign(spoken)) => Some(State::Foreign { spoken, until: Instant::now() + SAID }),
+        Err(Unspoken::Foreign(spoken)) => {
+            End::Foreign(State::Foreign { spoken, until: Instant::now() + SAID })
+        }
         // Some servers of the older era end when their first message is not the one they wait for.
         Err(Unspoken::Silent) if era == Era::Modern => {
-            Some(State::Foreign { spoken: Vec::new(), until: Instant::now() + UNSAID })
+            End::Foreign(State::Foreign { spoken: Vec::new(), until: Instant::now() + UNSAID })
         }
-        Err(Unspoken::Silent) => None,
+        Err(Unspoken::Silent) => End::Unmet,
     }
 }

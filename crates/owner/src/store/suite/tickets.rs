@@ -118,6 +118,7 @@ pub fn a_request_lapses_at_its_deadline(place: &dyn Place) {
     let late = NOW.plus(PENDING_SECONDS);
     let polled = stage.advance(0, &ticket, Beat::Present, late.plus(-1)).waits();
     assert_eq!(wait(stage.any(0).pending(&stage.alice, late.plus(-1))).unwrap().len(), 1);
+    assert_eq!([late.plus(-1), late].map(|at| wait(stage.any(1).waiting(at)).unwrap()), [1, 0]);
     assert!(wait(stage.any(0).pending(&stage.alice, late)).unwrap().is_empty());
     let answer =
         wait(stage.any(0).decide(&stage.alice, &family, Answer::Approved, &super::stage::herself(), late));

@@ -117,16 +117,16 @@ async fn everybody_is_told_when_the_child_ends_and_nothing_more_is_sent() {
 #[tokio::test]
 async fn hanging_up_cancels_where_it_does() {
     let (board, mut lines, _) = board();
+    let body = br#"{"jsonrpc":"2.0","id":"z","method":"tools/list"}"#;
     for cancels in [true, false] {
-        let body = br#"{"jsonrpc":"2.0","id":"z","method":"tools/list"}"#;
-        let exchange = board.reserve().await.unwrap().call(body, cancels).unwrap();
-        let _ = sent(&mut lines).await;
-        drop(exchange);
-        say(&board, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+        drop(board.reserve().await.unwrap().call(body, cancels).unwrap());
     }
+    say(&board, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+    board.close();
+    assert!(sent(&mut lines).await.contains(r#""id":1,"#));
     let cancelled = sent(&mut lines).await;
     assert!(cancelled.contains("notifications/cancelled") && cancelled.contains(r#""requestId":1"#));
-    board.close();
+    assert!(sent(&mut lines).await.contains(r#""id":2,"#));
     assert!(lines.recv().await.is_none());
 }
 

@@ -10,15 +10,16 @@ use bytes::Bytes;
 use http::HeaderValue;
 use sayso_enforce::resource::ToolSettings;
 use sayso_enforce::{
-    Authority, Body, Clock, Engine, Head, Incoming, Outlet, Permit, Replay, Resource, ResourceSettings,
-    Unavailable, Verdict,
+    Authority, Body, Clock, Engine, Head, Incoming, Named, Outlet, Permit, Replay, Resource,
+    ResourceSettings, Unavailable, Verdict,
 };
 use sayso_protocol::json::Limits;
 use sayso_protocol::method::{UmaClass, uma_class};
 use sayso_protocol::payload::edition::Edition;
 use sayso_protocol::payload::operation::Operation;
 use sayso_protocol::payload::protection::{
-    AccessReport, ConsumeReply, Inactive, Introspection, LiveGrant, PermissionFault, PermissionReply, PermissionRequest,
+    AccessReport, ConsumeReply, Inactive, Introspection, LiveGrant, PermissionFault, PermissionReply,
+    PermissionRequest,
 };
 use sayso_protocol::payload::rpt::{Confirmation, Permission, SCHEME};
 use sayso_protocol::sig::{self, Facts, Profile, SignOptions};
@@ -53,7 +54,7 @@ pub fn check(bytes: &[u8]) {
     let engine = Engine::new(resource(), asking, Arc::new(Replay::new(NOW.plus(-300))), clock);
     let verdict = ready::now(engine.decide(&incoming, &Door));
     let asked = authority.asked();
-    let refused_unread = engine.preview(&incoming.head).is_err();
+    let refused_unread = engine.preview(&incoming.head, Named::Nothing).is_err();
     match verdict {
         Verdict::Permit(permit) => {
             assert!(!refused_unread, "the head alone forbids it");
@@ -151,6 +152,7 @@ fn resource() -> Arc<Resource> {
         consequence: None,
         definition: None,
         mirrors: Vec::new(),
+        surface: None,
     };
     let settings = || ResourceSettings {
         url: "https://gw.example.test/mcp".into(),
@@ -160,6 +162,7 @@ fn resource() -> Arc<Resource> {
         owner: "alice".parse().expect("an owner"),
         edition: Edition::default(),
         tools: vec![tool("get_positions", "positions:read"), tool(TRADE, "trades:execute")],
+        enforcement: sayso_enforce::Enforcement::Uma,
         open_methods: Vec::new(),
         allowed_origins: vec!["https://app.example.test".into()],
         hosts: vec!["gw.example.test".into()],

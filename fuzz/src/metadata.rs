@@ -1,6 +1,7 @@
 //! Published documents: a resource's, with and without the signed copy, an authority's, an owner's listing, terms.
 //! A signed copy is believed when it says what the plain one says, and for nothing else (FED-07, FED-14).
 
+use sayso_protocol::Timestamp;
 use sayso_protocol::envelope::rfc9728::{BadDocument, LIMITS, TYP, read};
 use sayso_protocol::jws::{KeyName, sign};
 use sayso_protocol::payload::metadata::{
@@ -10,6 +11,9 @@ use sayso_protocol::payload::terms::{RequiredClaim, Terms};
 use serde_json::Value;
 
 use super::{jws, same};
+
+/// A time for every document.
+const NOW: Timestamp = Timestamp(1_790_000_000);
 
 /// The body.
 pub fn check(bytes: &[u8]) {
@@ -33,7 +37,7 @@ pub fn check(bytes: &[u8]) {
         Err(fault) => {
             assert_eq!(fault, BadDocument::Unverified);
             let keys = [(jws::KID.to_owned(), jws::key().verifying().clone())];
-            let _ = read(bytes, resource).map(|document| document.trust(&keys).is_ok());
+            let _ = read(bytes, resource).map(|document| document.trust(&keys, NOW).is_ok());
         }
     }
 }
@@ -53,14 +57,14 @@ fn vouched(plain: &serde_json::Map<String, Value>, resource: &str) {
     let honest = with_copy_of(plain);
     let of_the_jwt = ["iss", "iat", "exp", "nbf", "jti", "aud", "sub"];
     if honest.len() < LIMITS.bytes && !of_the_jwt.iter().any(|name| plain.contains_key(*name)) {
-        let trusted = read(&honest, resource).map(|document| document.trust(&keys).err());
+        let trusted = read(&honest, resource).map(|document| document.trust(&keys, NOW).err());
         assert_eq!(trusted.ok(), Some(None), "an honest copy is not believed");
     }
     let mut other = plain.clone();
     other.insert("jwks_uri".into(), "https://elsewhere.example/keys".into());
     if other != *plain {
         let fault =
-            read(&with_copy_of(&other), resource).ok().and_then(|document| document.trust(&keys).err());
+            read(&with_copy_of(&other), resource).ok().and_then(|document| document.trust(&keys, NOW).err());
         assert!(fault.is_some() || honest.len() >= LIMITS.bytes, "two documents, and one is believed");
     }
 }

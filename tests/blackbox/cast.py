@@ -39,13 +39,16 @@ def environment(home):
 class Process:
     """One running `sayso`, known by its ready line and ended only by its own id."""
 
+    variables = {}
+
     def __init__(self, folder, log):
         self.folder, self.log, self.process, self.ready = folder, log, None, None
 
     def launch(self, *arguments):
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen([binary(), *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                            stderr=log, cwd=self.folder, env=environment(self.folder))
+                                            stderr=log, cwd=self.folder,
+                                            env=environment(self.folder) | self.variables)
         self.ready = self._ready_line()
 
     def _ready_line(self):

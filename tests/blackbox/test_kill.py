@@ -1,6 +1,6 @@
 """kill -9 at every step of a negotiation and of a call, made to happen exactly there by a proxy between gateway and
 authority. Afterwards nothing an answer was given for is lost, nothing runs twice, and an agent whose reply was lost
-can begin again. CORE-94 CORE-95, D-14, D-19, D-37"""
+can begin again (D-14, D-19, D-37)."""
 
 import random
 import time
@@ -20,9 +20,8 @@ quantities = iter(range(1, 100000))
 
 @pytest.fixture(scope="module")
 def town(tmp_path_factory):
-    town = Town(tmp_path_factory.mktemp("town"), valve=True)
-    yield town.start()
-    town.close()
+    with Town.running(tmp_path_factory.mktemp("town"), valve=True) as town:
+        yield town
 
 
 def connected(town):
@@ -156,7 +155,7 @@ def test_killed_after_the_step_before_its_answer(town, known, step):
 
 
 @pytest.mark.parametrize("step", STEPS * 2)
-def test_killed_in_the_middle_of_a_step(town, known, step):
+def test_killed_in_the_middle_of_a_step(town, known, step):  # CORE-94
     """On whichever side of the commit it falls, the ticket is worth the step once in all."""
     negotiation, act, did = at(town, known, step)
     answer = struck(town.valve.hold("/token", "request"), town.authority, act, then="race")
@@ -311,7 +310,7 @@ def test_authority_killed_after_the_spend(town, call):  # CORE-95
     call.is_spent(ran=0)
 
 
-def test_gateway_killed_before_the_answer_of_the_server(town, call):
+def test_gateway_killed_before_the_answer_of_the_server(town, call):  # CORE-95
     assert struck(town.canary.hold(), town.gateway, call.make) is None
     call.is_spent(ran=1)
 

@@ -18,9 +18,8 @@ AGENTS = 6
 
 @pytest.fixture
 def town(tmp_path):
-    town = Town(tmp_path, valve=True)
-    yield town.start()
-    town.close()
+    with Town.running(tmp_path, valve=True) as town:
+        yield town
 
 
 class Trader:

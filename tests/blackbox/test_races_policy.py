@@ -1,5 +1,5 @@
 """Two authority processes on one store, and thirty-two callers split over both, at what she does to her policy and to
-resource servers, and at requests that count once. The checker is checked here too. CORE-94 FED-35"""
+resource servers, and at requests that count once. The checker is checked here too."""
 
 from urllib.parse import quote
 
@@ -16,16 +16,14 @@ HOLDINGS, _, TRADING = UNITS
 
 @pytest.fixture(scope="module")
 def town(tmp_path_factory):
-    town = Town(tmp_path_factory.mktemp("town"), replicas=2)
-    yield town.start([HOLDINGS])
-    town.close()
+    with Town.running(tmp_path_factory.mktemp("town"), [HOLDINGS], replicas=2) as town:
+        yield town
 
 
 @pytest.fixture
 def lone_town(tmp_path):
-    town = Town(tmp_path, replicas=2)
-    yield town.start()
-    town.close()
+    with Town.running(tmp_path, replicas=2) as town:
+        yield town
 
 
 def path_of(one):
@@ -106,12 +104,12 @@ def test_an_edit_changes_what_it_names(town):  # OWN-20 OWN-21
     race.run(plan)
     assert {told.status for told in race.told} == {200}
     authors, terms = {told.json()["version"]: told.caller for told in race.told}, published(town, "shared")
-    dropped(town, "shared")
     for version, caller in sorted(authors.items()):
         before, after = terms[version - 1], terms[version]
         untouched = "expires_in" if caller // 2 % 2 else "purpose"
         assert after[untouched] == before[untouched], f"v{version} took back the {untouched} of v{version - 1}"
     race.accounts()
+    dropped(town, "shared")
 
 
 def test_one_delete(town):  # OWN-22

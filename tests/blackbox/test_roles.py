@@ -22,10 +22,9 @@ EDITIONS = {
 
 @pytest.fixture(scope="module", params=EDITIONS)
 def town(request, tmp_path_factory):
-    town = Town(tmp_path_factory.mktemp("town"), edition=request.param)
-    town.edition = request.param
-    yield town.start()
-    town.close()
+    with Town.running(tmp_path_factory.mktemp("town"), edition=request.param) as town:
+        town.edition = request.param
+        yield town
 
 
 @pytest.fixture
@@ -50,7 +49,7 @@ def as_house(town):
 
 
 def test_the_whole_story_between_processes(town, agent):
-    """CORE-07 CORE-09 CORE-84 CORE-88 CORE-89 BASE-02 BASE-04 BASE-05 FED-13"""
+    # BASE-02 BASE-04 BASE-05 CORE-07 CORE-09 CORE-84 CORE-88 CORE-89 FED-13
     detail, claim, format_ = EDITIONS[town.edition]
     challenge = Challenge.of(agent.call(town.resource, "get_positions"))
     assert challenge.as_uri == town.issuer and challenge.realm == REALM
@@ -242,9 +241,9 @@ def test_an_agent_need_not_wait_for_the_next_pull(lone_town):  # FED-17
     agent.obtain(town.resource, "get_positions", owner=town.owner)
 
 
-def test_a_tool_that_is_no_longer_served(lone_town):
+def test_a_tool_that_is_no_longer_served(lone_town):  # FED-16
     """The gateway comes back with one tool less: its grants stop with it, at the authority too once it has read the
-    listing, and the published document says so at once. FED-16"""
+    listing, and the published document says so at once."""
     town, agent = lone_town.start(), Agent()
     grant = agent.obtain(town.resource, "get_positions", owner=town.owner)
     town.gateway.kill()

@@ -6,6 +6,7 @@ import random
 import shutil
 import socket
 import time
+from contextlib import contextmanager
 
 from canary import Canary
 from cast import REALM, SCOPES, Process
@@ -120,11 +121,22 @@ class Town:
     def authority(self):
         return self.authorities[0]
 
+    @classmethod
+    @contextmanager
+    def running(cls, folder, units=UNITS, **options):
+        """One that runs, and whose processes end also when it does not come to that."""
+        town = cls(folder, **options)
+        try:
+            yield town.start(units)
+        finally:
+            town.close()
+
     def start(self, units=UNITS):
         """Gateway first: then the authority's first pull finds it."""
         self.gateway.start()
         self.authority.start()
         for replica in self.authorities[1:]:
+            replica.data.mkdir(mode=0o700)
             shutil.copytree(self.authority.data / "keys", replica.data / "keys")
             replica.start()
         self.settle(units)

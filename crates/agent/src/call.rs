@@ -206,7 +206,7 @@ impl Agent {
         challenge: ChallengeObject,
         consent: &dyn Consent,
     ) -> Result<Led, Fault> {
-        let authority = corroborate(&self.doors, &self.pins, dialled, &challenge).await?;
+        let authority = corroborate(&self.doors, &self.pins, dialled, &challenge, (self.now)()).await?;
         consent.tell(&News::Challenged { authority: &authority.issuer });
         let remediation = challenge.authorization_remediation;
         let known = remediation.as_ref().map(|remediation| Reference {

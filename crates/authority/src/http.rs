@@ -3,7 +3,7 @@
 //! Only exact hosts are served and no other origin's pages (D-16); what is not in the table is answered 404 or 405 in
 //! JSON. The owner's API takes her device key and nothing else; everything here answers errors with a sentence.
 
-mod answer;
+pub(crate) mod answer;
 mod discovery;
 mod listener;
 mod owner;
@@ -12,7 +12,7 @@ pub(crate) mod received;
 mod terms;
 mod token;
 
-use crate::{Authority, pull};
+use crate::{Authority, portal, pull};
 use answer::Fault;
 use axum::Router;
 use axum::extract::{Request, State};
@@ -27,14 +27,27 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tower::ServiceExt as _;
 
 /// Seconds between two prunings of what nothing refers to any more.
 const PRUNE: Duration = Duration::from_secs(3600);
 
 type Shared = State<Arc<Authority>>;
 
-/// The routes of an authority.
+/// What an authority serves: its API, and under another host name her page.
 pub fn router(authority: Arc<Authority>) -> Router {
+    let api = api(authority.clone());
+    let Some(portal) = authority.portal.clone() else { return api };
+    let pages = portal::router(authority, &portal);
+    // Before any route is looked at, so that no path of one side is ever one of the other's.
+    Router::new().fallback(move |request: Request| async move {
+        let side = if portal.is_asked(&request) { pages } else { api };
+        side.oneshot(request).await
+    })
+}
+
+/// The routes of the API.
+fn api(authority: Arc<Authority>) -> Router {
     let [uma, oauth, agents] = AUTHORITY_PATHS;
     Router::new()
         .route(uma, get(discovery::metadata))
@@ -65,20 +78,22 @@ fn owner_routes() -> Router<Arc<Authority>> {
         .route("/owner/connections/revoke", post(owner::connections::revoke))
         .route("/owner/connections/{handle}/revoke", post(owner::connections::revoke_named))
         .route("/owner/resources", get(owner::resources::list))
+        .route("/owner/resources/accept", post(owner::resources::accept))
         .route("/owner/resource-servers", get(owner::resources::servers))
         .route("/owner/resource-servers/decision", post(owner::resources::decide))
         .route("/owner/policies", get(owner::policies::list).post(owner::policies::create))
         .route("/owner/policies/{id}", put(owner::policies::edit).delete(owner::policies::delete))
         .route("/owner/ledger", get(owner::ledger::page))
         .route("/owner/events", get(owner::events::stream))
+        .route("/owner/sign-in-links", post(owner::links::create))
 }
 
-/// Serves `authority` on `listener` until `shutdown`; pulls and prunes meanwhile, and is ready before either (FED-18).
+/// Serves `authority` on every listener until `shutdown`; pulls and prunes meanwhile, and is ready before either (FED-18).
 ///
 /// # Errors
 /// Never at present; a connection that fails is its own affair.
 pub async fn serve(
-    listener: TcpListener,
+    listeners: Vec<TcpListener>,
     authority: Arc<Authority>,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
@@ -92,7 +107,7 @@ pub async fn serve(
         closing.send_replace(true);
     };
     tokio::select! {
-        () = listener::listen(listener, router(authority), shutdown) => Ok(()),
+        () = listener::listen(listeners, router(authority), shutdown) => Ok(()),
         _ = chores => Ok(()),
     }
 }

@@ -3,19 +3,23 @@
 //! Time and the outbound client are given to it, keys come from `keys`, and every decision is made by the store port
 //! in one transaction (D-37). An enforcement point in the same process uses `protection` without HTTP.
 
+mod asked;
 pub mod demo;
 mod http;
 pub mod keys;
 mod observe;
+mod portal;
 mod presentation;
 pub mod protection;
 mod protection_token;
 pub mod pull;
 mod resource_server;
 pub mod store;
+mod words;
 
 pub use http::{router, serve};
 pub use observe::{Observed, Observer};
+pub use portal::{Portal, SignInLink};
 pub use protection::{Caller, ProtectionApi, ProtectionFault};
 
 use keys::Keys;
@@ -49,6 +53,8 @@ pub struct Config {
     pub require_signed_polls: bool,
     /// The owners served from the start.
     pub owners: Vec<Owner>,
+    /// Where her page is, if there is one.
+    pub portal: Option<Portal>,
     /// Who counts what is presented.
     pub observed: Observed,
 }
@@ -63,6 +69,7 @@ impl Config {
             edition: Edition::default(),
             require_signed_polls: false,
             owners: vec![],
+            portal: None,
             observed: Observed::default(),
         }
     }
@@ -74,6 +81,14 @@ pub enum SetUp {
     /// The public URL is not an http(s) origin.
     #[error("the public URL must be an http or https origin without path, query or trailing slash")]
     PublicUrl,
+    /// The portal's URL is not an origin it can have.
+    #[error(
+        "the portal's URL must be an https origin under a name, or http under localhost, and no IP address"
+    )]
+    PortalUrl,
+    /// The portal would answer in the API's name.
+    #[error("the portal needs a host name of its own, other than the API's")]
+    PortalHost,
     /// The store could not be asked.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
@@ -103,6 +118,7 @@ pub struct Authority {
     pub(crate) house: Arc<House>,
     pub(crate) public: PublicUrl,
     pub(crate) hosts: Vec<String>,
+    pub(crate) portal: Option<Portal>,
     pub(crate) require_signed_polls: bool,
     pub(crate) requests: SigningKey,
     pub(crate) sealers: Sealers,
@@ -136,6 +152,9 @@ impl Authority {
         }
         let mut hosts: Vec<String> = config.hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
         hosts.push(public.authority.clone());
+        if config.portal.as_ref().is_some_and(|portal| hosts.iter().any(|host| portal.shares_name(host))) {
+            return Err(SetUp::PortalHost);
+        }
         let house = House {
             terms_endpoint: format!("{}/terms", public.url),
             issuer: Issuer { url: public.url.clone(), grants: keys.grants, receipts: keys.receipts },
@@ -146,6 +165,7 @@ impl Authority {
             house: Arc::new(house),
             public,
             hosts,
+            portal: config.portal,
             require_signed_polls: config.require_signed_polls,
             requests: keys.requests,
             sealers,

@@ -132,6 +132,9 @@ impl Authority {
     ) -> Result<PermissionReply, ProtectionFault> {
         let (resource, scopes) = one_resource(requests)?;
         let registered = self.registered(caller, resource).await?;
+        if registered.changed {
+            return Err(ProtectionFault::Permission(PermissionFault::ToolChanged));
+        }
         let known = &registered.resource.resource_scopes;
         if scopes.is_empty() || !scopes.iter().all(|scope| known.contains(scope)) {
             return Err(ProtectionFault::Permission(PermissionFault::InvalidScope));

@@ -80,7 +80,7 @@ impl Authority {
         empty_since: &mut Option<Timestamp>,
     ) -> Result<usize, PullFault> {
         let published = self.published(&server.resource_uri).await?;
-        let listing = self.listing(&published).await?;
+        let listing = self.listing(owner, &server.client_id, &published).await?;
         let now = self.now();
         if listing.is_empty() && self.has_any(owner, &server.client_id).await? {
             let since = *empty_since.get_or_insert(now);

@@ -10,13 +10,18 @@ use crate::resource::{Resource, Tool};
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use sayso_protocol::json::Limits;
-use sayso_protocol::message::{self, Message, MessageFault, Request, reconcile, reconcile_mirrors};
+use sayso_protocol::message::{
+    self, Message, MessageFault, Request, RequestId, reconcile, reconcile_mirrors,
+};
 use sayso_protocol::method::{Revision, UmaClass, uma_class};
 use sayso_protocol::payload::operation::Operation;
 use sayso_protocol::payload::refusal::{Code, Refusal};
 
 /// The headers of MCP's that every call may carry.
 const ROUTING: [&str; 4] = ["mcp-protocol-version", "mcp-method", "mcp-name", "mcp-session-id"];
+
+const INITIALIZE: &str = "initialize";
+const LAST_EVENT: &str = "last-event-id";
 
 /// A request that goes no further.
 #[derive(Debug)]
@@ -33,10 +38,27 @@ pub(crate) enum Admitted<'r> {
     Protected(ProtectedCall<'r>),
 }
 
-/// An open message.
+/// What passes without a grant.
 pub(crate) struct Opened {
     pub(crate) body: Bytes,
     pub(crate) modern: bool,
+    pub(crate) said: Said,
+}
+
+/// What it is.
+pub(crate) enum Said {
+    /// An open method.
+    Open,
+    /// One of them: the first word of an older client.
+    Initialize,
+    /// In a session: the answer to a request of its server's.
+    Answer(RequestId),
+    /// In a session: its server is listened to, from after this event if one is named.
+    Listen(Option<Bytes>),
+    /// In a session: its end.
+    End,
+    /// In a session: a method that is not served, which is said to nobody but whose session it is.
+    Unserved(MessageFault),
 }
 
 /// A call of a known tool, read once.
@@ -63,42 +85,86 @@ impl From<MessageFault> for TurnedAway {
 }
 
 /// What can be refused before the body is read. A host that reads the body itself asks this first.
-pub(crate) fn check_head(resource: &Resource, head: &Head) -> Result<(), Refusal> {
+/// `within` says whether the request names a session, in a revision that has them.
+pub(crate) fn check_head(resource: &Resource, head: &Head, within: bool) -> Result<(), Refusal> {
     if !head.claims_possession() {
         check_host(&resource.settings().hosts, head)?;
     }
     check_origin(&resource.settings().allowed_origins, &head.headers)?;
-    if head.method != Method::POST {
+    let bodiless = within && is_bodiless(&head.method);
+    if head.method != Method::POST && !bodiless {
         return Err(Refusal::new(Code::MethodNotAllowed, "this address serves POST"));
     }
     if head.query().is_some() && !resource.settings().serve_query {
         return Err(Refusal::new(Code::InvalidRequest, "this address takes no query"));
     }
     check_coding(&head.headers)?;
-    check_content_type(&head.headers)
+    if bodiless { Ok(()) } else { check_content_type(&head.headers) }
 }
 
-pub(crate) fn admit<'r>(resource: &'r Resource, incoming: &Incoming) -> Result<Admitted<'r>, TurnedAway> {
-    check_head(resource, &incoming.head)?;
+/// The two ways to speak of a session rather than in it.
+fn is_bodiless(method: &Method) -> bool {
+    *method == Method::GET || *method == Method::DELETE
+}
+
+pub(crate) fn admit<'r>(
+    resource: &'r Resource,
+    incoming: &Incoming,
+    within: bool,
+) -> Result<Admitted<'r>, TurnedAway> {
+    check_head(resource, &incoming.head, within)?;
     let limit = resource.settings().body_limit;
     let body = whole(incoming, limit)?;
+    if is_bodiless(&incoming.head.method) {
+        check_host(&resource.settings().hosts, &incoming.head)?;
+        return bodiless(incoming, body).map(Admitted::Open).map_err(TurnedAway::Refuse);
+    }
     let message = message::parse(body, Limits { bytes: limit, ..Limits::default() })?;
     let revision = reconcile(&incoming.head.headers, &message)?;
     let method = message.method().unwrap_or_default();
     if resource.opens(method) {
         // The signature of an open request is never verified, so it cannot stand in for the host list.
         check_host(&resource.settings().hosts, &incoming.head)?;
-        return Ok(Admitted::Open(Opened { body: body.clone(), modern: revision.is_modern() }));
+        let said = if method == INITIALIZE { Said::Initialize } else { Said::Open };
+        return Ok(Admitted::Open(Opened { body: body.clone(), modern: revision.is_modern(), said }));
     }
     match &message {
         Message::Request(request) if uma_class(method) == UmaClass::Protected => {
             protected(resource, incoming, request, revision, body).map(Admitted::Protected)
+        }
+        _ if within && !revision.is_modern() => {
+            check_host(&resource.settings().hosts, &incoming.head)?;
+            Ok(Admitted::Open(Opened { body: body.clone(), modern: false, said: in_session(&message) }))
         }
         _ => {
             let status = if revision.is_modern() { 404 } else { 403 };
             Err(MessageFault::not_served(status, message.request_id().cloned()).into())
         }
     }
+}
+
+/// What is neither open nor protected, where there is a session it can belong to.
+fn in_session(message: &Message) -> Said {
+    match message {
+        Message::Response { id } => Said::Answer(id.clone()),
+        // Never 404: that would mean that the session is gone (D-3).
+        _ => Said::Unserved(MessageFault::not_served(200, message.request_id().cloned())),
+    }
+}
+
+fn bodiless(incoming: &Incoming, body: &Bytes) -> Result<Opened, Refusal> {
+    if !body.is_empty() {
+        return Err(Refusal::new(Code::InvalidRequest, "send this request without a body"));
+    }
+    let mut events = incoming.head.headers.get_all(LAST_EVENT).iter();
+    let said = match (&incoming.head.method, events.next(), events.next()) {
+        (&Method::DELETE, None, _) => Said::End,
+        (&Method::GET, event, None) => {
+            Said::Listen(event.map(|event| Bytes::copy_from_slice(event.as_bytes().trim_ascii())))
+        }
+        _ => return Err(Refusal::new(Code::InvalidRequest, "name one event, of a stream to be taken up")),
+    };
+    Ok(Opened { body: Bytes::new(), modern: false, said })
 }
 
 fn protected<'r>(

@@ -3,15 +3,16 @@
 //! Introspect, cover, prove, bind, policy, and only then spend (CORE-85 to CORE-90). Nothing is asked of the authority
 //! for a request that could be refused without it (CORE-16), and what it cannot answer is refused (CORE-22).
 
-use crate::admit::{self, Admitted, ProtectedCall, TurnedAway};
+use crate::admit::{self, Admitted, Opened, ProtectedCall, Said, TurnedAway};
 use crate::authority::{Authority, Unavailable, random_text};
 use crate::call::{Head, Incoming};
-use crate::grant::{Approval, Denied, Presented};
+use crate::grant::{Approval, Denied, Presented, prove_owner};
 use crate::observe::{self, Known, Observer};
 use crate::policy;
 use crate::registry::Registry;
 use crate::replay::{Claim, Replay};
 use crate::resource::{Resource, Tool};
+use crate::session::{self, Named, Session, Shown};
 use crate::verdict::{Permit, Verdict};
 use sayso_protocol::payload::protection::{AccessReport, PermissionFault};
 use sayso_protocol::payload::refusal::{Code, Refusal};
@@ -79,27 +80,48 @@ impl Engine {
     ///
     /// # Errors
     /// When the body does not matter.
-    pub fn preview(&self, head: &Head) -> Result<(), Refusal> {
+    pub fn preview(&self, head: &Head, named: Named<'_>) -> Result<(), Refusal> {
         let began = Instant::now();
-        admit::check_head(&self.registry.snapshot(), head)
+        admit::check_head(&self.registry.snapshot(), head, !matches!(named, Named::Nothing))
+            .and_then(|()| match named {
+                Named::Nothing | Named::Known(_) => Ok(()),
+                Named::Unknown => Err(Refusal::new(
+                    Code::SessionNotFound,
+                    "this session is not known here; initialize anew",
+                )),
+            })
             .inspect_err(|refusal| self.count(observe::turned_away(refusal, &head.headers), began))
     }
 
-    /// Decides about one request.
+    /// Decides about one request outside a session.
     pub async fn decide<O: Outlet>(&self, incoming: &Incoming, outlet: &O) -> Verdict<O::Sender> {
+        self.decide_within(None, incoming, outlet).await
+    }
+
+    /// Decides about one request, in a session its host knows where it named one.
+    pub async fn decide_within<O: Outlet>(
+        &self,
+        session: Option<&Arc<Session>>,
+        incoming: &Incoming,
+        outlet: &O,
+    ) -> Verdict<O::Sender> {
         let began = Instant::now();
         // What is decided about one request is decided by one registry, whatever is learnt meanwhile.
         let resource = self.registry.snapshot();
         let mut trail = Trail::default();
-        let (tool, verdict) = match admit::admit(&resource, incoming) {
-            Ok(Admitted::Open(open)) => (None, Verdict::Permit(Permit::open(open.body, open.modern))),
+        let (tool, verdict) = match admit::admit(&resource, incoming, session.is_some()) {
+            Ok(Admitted::Open(open)) => match session {
+                None => (None, Verdict::Permit(Permit::open(open, None))),
+                Some(session) => (None, self.hear(&resource, incoming, open, session, &mut trail).await),
+            },
             Ok(Admitted::Protected(call)) => {
-                let verdict = self.judge(&resource, incoming, &call, outlet, &mut trail).await;
+                let verdict = self.judge(&resource, incoming, &call, session, outlet, &mut trail).await;
                 (Some(&call.tool.settings.tool), verdict)
             }
             Err(TurnedAway::Refuse(refusal)) => (None, Verdict::Refuse(refusal)),
             Err(TurnedAway::Fault(fault)) => (None, Verdict::Fault(fault)),
         };
+        self.forget_unspent(&verdict, &trail);
         let known = Known { headers: &incoming.head.headers, tool, family: trail.family.as_ref() };
         self.count(observe::tell(&verdict, &known), began);
         verdict
@@ -124,21 +146,80 @@ impl Engine {
         resource: &Resource,
         incoming: &Incoming,
         call: &ProtectedCall<'_>,
+        session: Option<&Arc<Session>>,
         outlet: &O,
         trail: &mut Trail,
     ) -> Verdict<O::Sender> {
-        let verdict = match self.walk(resource, incoming, call, outlet, trail).await {
+        match self.walk(resource, incoming, call, session, outlet, trail).await {
             Ok(permit) => Verdict::Permit(permit),
             Err(Denied::Refuse(refusal)) => Verdict::Refuse(refusal),
             Err(Denied::Renegotiate) => self.challenge(resource, call.tool, trail).await,
-        };
-        if let (Verdict::Refuse(refusal), Some(claim)) = (&verdict, &trail.claim)
+        }
+    }
+
+    fn forget_unspent<S>(&self, verdict: &Verdict<S>, trail: &Trail) {
+        if let (Verdict::Refuse(refusal), Some(claim)) = (verdict, &trail.claim)
             && refusal.code == Code::TemporarilyUnavailable
             && !refusal.spent
         {
             self.replay.release(claim);
         }
-        verdict
+    }
+
+    /// The order for what is said in a session beside calls: whose it is, that it is new, that she still stands behind
+    /// it, and only then what it fits (D-13).
+    async fn hear<S>(
+        &self,
+        resource: &Resource,
+        incoming: &Incoming,
+        open: Opened,
+        session: &Session,
+        trail: &mut Trail,
+    ) -> Verdict<S> {
+        // Before the owner is looked at: should the session become somebody's meanwhile, this is closed.
+        let closing = session.closing();
+        if let Some((key, token)) = session.owner() {
+            let follows = async {
+                let proof = prove_owner(&key, resource, incoming, &open.body, self.now())?;
+                trail.claim = Some(self.replay.claim(&proof, self.now())?);
+                match open.said {
+                    Said::Listen(_) | Said::Answer(_) => self.require_standing(&token).await,
+                    Said::Open | Said::Initialize | Said::End | Said::Unserved(_) => Ok(()),
+                }
+            };
+            if let Err(denied) = follows.await {
+                return Verdict::Refuse(denied.into_refusal());
+            }
+        }
+        match open.said {
+            Said::Unserved(fault) => Verdict::Fault(fault),
+            Said::Answer(id) if !session.answer(&id) => Verdict::Refuse(Refusal::new(
+                Code::InvalidRequest,
+                "this session's server asked nothing by that id that has no answer yet",
+            )),
+            Said::Listen(Some(event)) if !session.has_told(&event) => Verdict::Refuse(Refusal::new(
+                Code::InvalidRequest,
+                "no stream of this session told that event, or too long ago; listen anew",
+            )),
+            said => Verdict::Permit(Permit::open(Opened { said, ..open }, Some(closing))),
+        }
+    }
+
+    async fn require_standing(&self, token: &Shown) -> Result<(), Denied> {
+        if self.has_ended(token).await? {
+            let text = "the owner ended the access this session goes by";
+            return Err(Denied::refuse(Code::AccessRevoked, text));
+        }
+        Ok(())
+    }
+
+    /// Whether she, or her authority, no longer stands behind what a token was good for. That it is spent or over is no
+    /// such thing.
+    ///
+    /// # Errors
+    /// When her authority cannot say.
+    pub async fn has_ended(&self, token: &Shown) -> Result<bool, Unavailable> {
+        Ok(session::ends(&self.authority.introspect(&token.0).await?))
     }
 
     /// The order.
@@ -147,6 +228,7 @@ impl Engine {
         resource: &Resource,
         incoming: &Incoming,
         call: &ProtectedCall<'_>,
+        session: Option<&Arc<Session>>,
         outlet: &O,
         trail: &mut Trail,
     ) -> Result<Permit<O::Sender>, Denied> {
@@ -159,18 +241,20 @@ impl Engine {
         let covering = live.cover(resource, call.tool, self.now())?;
         let possessed = covering.prove(resource, call, incoming, self.now())?;
         trail.claim = Some(self.replay.claim(possessed.proof(), self.now())?);
+        let tie = possessed.tie(session)?;
         let bound = possessed.bind(call)?;
+        let token = bound.token();
         let approved = policy::consult(bound);
         match approved.approval() {
             Approval::Reusable(grant) => {
                 grant.record(authority).await?;
-                Ok(Permit::reusable(call.body.clone(), call.modern))
+                Ok(Permit::reusable(call.body.clone(), call.modern).of(token, tie))
             }
             Approval::SingleUse(grant) => {
                 let sender = outlet.checkout().await?;
                 // The attempt is ours, fresh, and never made of what the agent sent (D-14).
                 let spent = grant.spend(authority, &random_text()?).await?;
-                Ok(Permit::spent(call.body.clone(), call.modern, sender, spent))
+                Ok(Permit::spent(call.body.clone(), call.modern, sender, spent).of(token, tie))
             }
         }
     }
@@ -192,8 +276,12 @@ impl Engine {
     }
 }
 
-/// The authority and this registry disagree about what there is.
+/// The authority and this registry disagree about what there is, or the owner has yet to see a change.
 fn stale(fault: PermissionFault) -> Refusal {
+    if fault == PermissionFault::ToolChanged {
+        let what = "this tool is not as its owner last saw it; she has to look at the change first";
+        return Refusal::new(Code::ToolChanged, what);
+    }
     let what = fault.as_str();
     let description =
         format!("the authority's registry of this resource is stale ({what}); it must read it again");

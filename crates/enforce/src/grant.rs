@@ -8,13 +8,15 @@ use crate::authority::{Authority, Unavailable};
 use crate::call::Incoming;
 use crate::consequence::Consequence;
 use crate::resource::{Resource, Tool};
+use crate::session::{Foreign, Session, Tie};
 use http::HeaderMap;
 use sayso_protocol::payload::protection::{AccessReport, Inactive, Introspection, LiveGrant, NOT_SINGLE_USE};
 use sayso_protocol::payload::refusal::{Code, Forwarded, Refusal};
 use sayso_protocol::payload::rpt::{LONGEST, Permission, SCHEME};
 use sayso_protocol::sig::{self, BodyRule, Facts, Profile, Proof, SigFault};
-use sayso_protocol::{NegotiationId, Timestamp};
+use sayso_protocol::{NegotiationId, Timestamp, VerifyingKey};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Why a grant does not carry a call.
 #[derive(Debug)]
@@ -42,6 +44,7 @@ pub(crate) struct Covering<'a>(Live<'a>);
 /// The caller holds its key.
 pub(crate) struct Possessed<'a> {
     live: Live<'a>,
+    key: VerifyingKey,
     proof: Proof,
 }
 
@@ -73,6 +76,14 @@ pub(crate) struct SingleUse<'a> {
 impl Denied {
     pub(crate) fn refuse(code: Code, description: impl Into<Cow<'static, str>>) -> Self {
         Denied::Refuse(Refusal::new(code, description))
+    }
+
+    /// As a refusal, where nothing can be negotiated about.
+    pub(crate) fn into_refusal(self) -> Refusal {
+        match self {
+            Denied::Refuse(refusal) => refusal,
+            Denied::Renegotiate => Refusal::new(Code::InvalidToken, "show a grant that is live"),
+        }
     }
 
     pub(crate) fn unproven(description: impl Into<Cow<'static, str>>) -> Self {
@@ -137,7 +148,7 @@ impl<'a> Live<'a> {
         &self.grant.family
     }
 
-    /// Step 2 (CORE-86). A grant for another resource server or owner is to us a grant for nothing.
+    /// Step 2 (CORE-86). A grant of another authority, for another resource server or owner, is to us one for nothing.
     pub(crate) fn cover(
         self,
         resource: &Resource,
@@ -145,7 +156,9 @@ impl<'a> Live<'a> {
         now: Timestamp,
     ) -> Result<Covering<'a>, Denied> {
         let settings = resource.settings();
-        let ours = self.grant.aud == settings.client_id && self.grant.owner == settings.owner;
+        let ours = self.grant.iss == settings.as_uri
+            && self.grant.aud == settings.client_id
+            && self.grant.owner == settings.owner;
         if !ours || now >= self.grant.exp {
             return Err(Denied::Renegotiate);
         }
@@ -199,15 +212,7 @@ impl<'a> Covering<'a> {
         let Covering(live) = self;
         let key =
             live.grant.cnf.jwk.key().map_err(|_| Denied::unproven("the grant's key is not acceptable"))?;
-        let facts = Facts {
-            method: incoming.head.method.as_str(),
-            scheme: resource.scheme(),
-            authority: resource.authority(),
-            path: incoming.head.path(),
-            query: incoming.head.query(),
-            headers: &incoming.head.headers,
-            body: sig::Body::Whole(&call.body),
-        };
+        let facts = facts(resource, incoming, &call.body);
         let lax = resource.settings().accept_uncovered_body && !is_one_call(&live.grant, call.tool);
         let body = if lax { BodyRule::AcceptUncovered } else { BodyRule::RequireDigest };
         let profile = Profile { body, ..Profile::default() };
@@ -215,8 +220,35 @@ impl<'a> Covering<'a> {
         if !proof.covers_body {
             tracing::warn!(tool = %call.tool.settings.tool, "signature.body_uncovered");
         }
-        Ok(Possessed { live, proof })
+        Ok(Possessed { live, key, proof })
     }
+}
+
+fn facts<'f>(resource: &'f Resource, incoming: &'f Incoming, body: &'f [u8]) -> Facts<'f> {
+    Facts {
+        method: incoming.head.method.as_str(),
+        scheme: resource.scheme(),
+        authority: resource.authority(),
+        path: incoming.head.path(),
+        query: incoming.head.query(),
+        headers: &incoming.head.headers,
+        body: sig::Body::Whole(body),
+    }
+}
+
+/// Possession of a session's key, for what is said in it beside calls; its whole body is covered (D-13).
+pub(crate) fn prove_owner(
+    key: &VerifyingKey,
+    resource: &Resource,
+    incoming: &Incoming,
+    body: &[u8],
+    now: Timestamp,
+) -> Result<Proof, Denied> {
+    let facts = facts(resource, incoming, body);
+    let proof = sig::read(facts.headers).and_then(|read| read.verify(&facts, key, &Profile::default(), now));
+    proof.map_err(|fault| {
+        Denied::unproven(format!("this session is a key's; sign what you say in it with that key: {fault}"))
+    })
 }
 
 /// Whether the grant, or the tool, is a matter of one call at a time.
@@ -227,6 +259,14 @@ fn is_one_call(grant: &LiveGrant, tool: &Tool) -> bool {
 impl<'a> Possessed<'a> {
     pub(crate) fn proof(&self) -> &Proof {
         &self.proof
+    }
+
+    /// Makes the call one of its session's, if that is not another key's (D-13).
+    pub(crate) fn tie(&self, session: Option<&Arc<Session>>) -> Result<Option<Tie>, Denied> {
+        let tie = session.map(|session| session.tie(&self.key, self.live.token)).transpose();
+        tie.map_err(|Foreign| {
+            Denied::refuse(Code::SessionBound, "this session is another key's; open one of your own")
+        })
     }
 
     /// Step 4 (CORE-88, CORE-91).
@@ -266,6 +306,10 @@ fn require_operation(grant: &LiveGrant, call: &ProtectedCall<'_>) -> Result<(), 
 }
 
 impl<'a> Bound<'a> {
+    pub(crate) fn token(&self) -> &'a str {
+        self.token
+    }
+
     /// For the policy stage alone.
     pub(crate) fn approved(self) -> Approved<'a> {
         Approved(self)

@@ -18,6 +18,7 @@ pub mod replay;
 pub mod resource;
 #[cfg(test)]
 mod scripted;
+pub mod session;
 pub mod verdict;
 
 pub use authority::{Authority, AuthorityKeys, Unavailable};
@@ -26,5 +27,6 @@ pub use engine::{Clock, Engine, Outlet};
 pub use observe::{Observer, Outcome};
 pub use registry::Registry;
 pub use replay::Replay;
-pub use resource::{Resource, ResourceSettings, Tool};
+pub use resource::{Enforcement, Resource, ResourceSettings, Tool};
+pub use session::{Closing, Named, Session, Shown};
 pub use verdict::{Clearance, Permit, Verdict, Void};

@@ -21,6 +21,16 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What an instance in the owner's listing is: a tool of an MCP server.
 pub const KIND: &str = "mcp-tool";
 
+/// What is asked before a message is forwarded (D-6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Enforcement {
+    /// The owner, by way of her authority.
+    #[default]
+    Uma,
+    /// Nobody: what is one well-formed message passes, whatever its method.
+    Nothing,
+}
+
 /// A tool as configuration names it.
 #[derive(Debug, Clone)]
 pub struct ToolSettings {
@@ -36,6 +46,8 @@ pub struct ToolSettings {
     pub consequence: Option<Consequence>,
     /// The pin of its definition (D-30).
     pub definition: Option<S256>,
+    /// What the tool says of itself, for the owner to compare with what she accepted.
+    pub surface: Option<serde_json::Value>,
     /// The arguments its schema mirrors in headers.
     pub mirrors: Vec<Mirror>,
 }
@@ -58,6 +70,8 @@ pub struct ResourceSettings {
     /// The tools. One that is not here is refused; none at all means that they are not known yet, and then no call is
     /// served until [`crate::Registry::replace`] says what there is.
     pub tools: Vec<ToolSettings>,
+    /// What is asked before a message is forwarded.
+    pub enforcement: Enforcement,
     /// Methods opened beyond the table of D-6.
     pub open_methods: Vec<String>,
     /// Origins served; a request without one is served too.
@@ -206,9 +220,12 @@ impl Resource {
         ToolName::parse(name).ok().and_then(|name| self.tools.get(&name))
     }
 
-    /// Whether a method passes without a grant: by the table, or because this resource opens it.
+    /// Whether a method passes without a grant: by the table, because this resource opens it, or because nothing is
+    /// enforced here. A client's response, which has no method, is named by an empty one.
     pub fn opens(&self, method: &str) -> bool {
-        uma_class(method) == UmaClass::Open || self.settings.open_methods.iter().any(|open| open == method)
+        self.settings.enforcement == Enforcement::Nothing
+            || uma_class(method) == UmaClass::Open
+            || self.settings.open_methods.iter().any(|open| open == method)
     }
 
     /// The public facts.
@@ -270,6 +287,7 @@ impl Tool {
             resource_scopes: self.settings.scopes.clone(),
             consequence: self.declared(),
             definition: self.settings.definition.clone(),
+            surface: self.settings.surface.clone(),
         }
     }
 

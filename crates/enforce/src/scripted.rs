@@ -146,6 +146,7 @@ pub(crate) fn settings() -> ResourceSettings {
         single_use,
         consequence,
         definition: None,
+        surface: None,
         mirrors: Vec::new(),
     };
     ResourceSettings {
@@ -159,6 +160,7 @@ pub(crate) fn settings() -> ResourceSettings {
             tool("get_positions", "positions:read", false, None),
             tool("execute_trade", "trades:execute", true, Some(Consequence::Compensatable)),
         ],
+        enforcement: crate::resource::Enforcement::Uma,
         open_methods: Vec::new(),
         allowed_origins: vec!["https://app.example.test".into()],
         hosts: vec!["gw.example.test".into()],

@@ -4,6 +4,8 @@
 //! very bytes that were judged (D-10), and is void a second after it was given (D-5). How a verdict is answered is the
 //! host's business.
 
+use crate::admit::{Opened, Said};
+use crate::session::{Closing, Shown, Tie};
 use bytes::Bytes;
 use sayso_protocol::message::MessageFault;
 use sayso_protocol::payload::challenge::Challenge;
@@ -33,7 +35,17 @@ pub struct Permit<S> {
     given: Instant,
     body: Bytes,
     modern: bool,
+    introduces: bool,
+    token: Option<Shown>,
+    stay: Stay,
     passage: Passage<S>,
+}
+
+/// What its session makes of it.
+enum Stay {
+    Sessionless,
+    Until(Closing),
+    Tied(Tie),
 }
 
 enum Passage<S> {
@@ -49,6 +61,12 @@ pub struct Clearance<S> {
     pub body: Bytes,
     /// Whether the caller speaks a revision in which hanging up cancels the call.
     pub modern: bool,
+    /// Whether it is the first word of an older client, which its server may answer with a session.
+    pub introduces: bool,
+    /// The token that was good for it: what is streamed in answer lasts no longer than what it stands for (D-21).
+    pub token: Option<Shown>,
+    /// Until when it may stay open, if it is in a session.
+    pub closing: Option<Closing>,
     /// The upstream connection checked out before a single-use grant was spent.
     pub sender: Option<S>,
     /// The call a grant was spent on. A failure from here on is a loss of the owner's approval, and is reported.
@@ -57,11 +75,14 @@ pub struct Clearance<S> {
 
 impl<S> Permit<S> {
     fn new(body: Bytes, modern: bool, passage: Passage<S>) -> Self {
-        Self { given: Instant::now(), body, modern, passage }
+        let stay = Stay::Sessionless;
+        Self { given: Instant::now(), body, modern, introduces: false, token: None, stay, passage }
     }
 
-    pub(crate) fn open(body: Bytes, modern: bool) -> Self {
-        Self::new(body, modern, Passage::Open)
+    pub(crate) fn open(opened: Opened, closing: Option<Closing>) -> Self {
+        let introduces = matches!(opened.said, Said::Initialize) && !opened.modern;
+        let stay = closing.map_or(Stay::Sessionless, Stay::Until);
+        Self { introduces, stay, ..Self::new(opened.body, opened.modern, Passage::Open) }
     }
 
     pub(crate) fn reusable(body: Bytes, modern: bool) -> Self {
@@ -70,6 +91,11 @@ impl<S> Permit<S> {
 
     pub(crate) fn spent(body: Bytes, modern: bool, sender: S, call: AccessReport) -> Self {
         Self::new(body, modern, Passage::Spent { sender, call })
+    }
+
+    /// The same permit for whoever showed this token, in the session it is tied to.
+    pub(crate) fn of(self, token: &str, tie: Option<Tie>) -> Self {
+        Self { token: Some(Shown(token.into())), stay: tie.map_or(Stay::Sessionless, Stay::Tied), ..self }
     }
 
     /// Whether a grant stands behind it; open methods need none.
@@ -106,7 +132,13 @@ impl<S> Permit<S> {
             };
             return Err(Box::new(Void { refusal, spent }));
         }
-        Ok(Clearance { body: self.body, modern: self.modern, sender, spent })
+        let closing = match self.stay {
+            Stay::Sessionless => None,
+            Stay::Until(closing) => Some(closing),
+            Stay::Tied(tie) => Some(tie.keep()),
+        };
+        let Self { body, modern, introduces, token, .. } = self;
+        Ok(Clearance { body, modern, introduces, token, closing, sender, spent })
     }
 }
 

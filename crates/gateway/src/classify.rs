@@ -61,8 +61,18 @@ pub fn govern(tool: &Surveyed, realm: &Realm) -> Result<ToolSettings, BadId> {
         single_use: false,
         consequence: None,
         definition: Some(tool.definition.clone()),
+        surface: Some(surface(tool)),
         mirrors: tool.mirrors.clone(),
     })
+}
+
+/// What she is shown of a tool: what is pinned, and its description beside it.
+fn surface(tool: &Surveyed) -> serde_json::Value {
+    let mut shown = serde_json::to_value(&tool.pinned).unwrap_or_default();
+    if let (Some(members), Some(description)) = (shown.as_object_mut(), &tool.description) {
+        members.insert("description".into(), description.clone().into());
+    }
+    shown
 }
 
 /// A realm from what a server calls itself: lower-case words joined by dashes; none if there are none.

@@ -4,10 +4,13 @@
 //! another. Reading files and environment is the binary's.
 
 use crate::body::Bodies;
+use crate::session::Sessions;
 use crate::upstream::{BadUpstream, Upstream, UpstreamConfig};
 use sayso_enforce::listing::{Listing, Reader};
 use sayso_enforce::resource::{BadResource, ToolSettings};
-use sayso_enforce::{Authority, Clock, Engine, Observer, Registry, Replay, Resource, ResourceSettings};
+use sayso_enforce::{
+    Authority, Clock, Enforcement, Engine, Observer, Registry, Replay, Resource, ResourceSettings,
+};
 use sayso_protocol::payload::edition::Edition;
 use sayso_protocol::sig::authority_of;
 use sayso_protocol::{ClientId, OwnerName, Realm, ResourceId, SigningKey};
@@ -37,6 +40,8 @@ pub struct ResourceConfig {
     pub edition: Edition,
     /// The tools; none at all when they are yet to be surveyed, see [`Gateway::replace_tools`].
     pub tools: Vec<ToolSettings>,
+    /// What is asked before a message is forwarded.
+    pub enforcement: Enforcement,
     /// Methods opened beyond the table.
     pub open_methods: Vec<String>,
     /// Origins served.
@@ -109,6 +114,7 @@ pub enum BadGateway {
 pub(crate) struct Site {
     pub(crate) engine: Engine,
     pub(crate) upstream: Upstream,
+    pub(crate) sessions: Sessions,
 }
 
 pub(crate) struct Inner {
@@ -168,7 +174,8 @@ impl Gateway {
             resources.push(registry.clone());
             let engine = Engine::new(registry, authority, Arc::clone(&replay), Arc::clone(&clock))
                 .observed(observer.clone());
-            sites.push(Arc::new(Site { engine, upstream }));
+            let sessions = Sessions::of(upstream.clone());
+            sites.push(Arc::new(Site { engine, upstream, sessions }));
         }
         let listing = Listing::new(&public.endpoint, resources, config.readers, replay, Arc::clone(&clock));
         Ok(Self(Arc::new(Inner {
@@ -253,6 +260,7 @@ impl Public {
             owner: config.owner.clone(),
             edition: config.edition,
             tools: config.tools.clone(),
+            enforcement: config.enforcement,
             open_methods: config.open_methods.clone(),
             allowed_origins: config.allowed_origins.clone(),
             hosts: self.hosts.clone(),

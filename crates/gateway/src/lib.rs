@@ -8,13 +8,17 @@ mod answer;
 mod body;
 pub mod classify;
 mod config;
+mod events;
 mod proxy;
 mod publish;
 mod serve;
+mod session;
+mod stream;
 pub mod survey;
 mod upstream;
 
 pub use config::{BODY_LIMIT, BadGateway, Gateway, GatewayConfig, ResourceConfig};
+pub use sayso_enforce::Enforcement;
 pub use serve::{router, serve};
 pub use survey::{Survey, SurveyFault, Surveyed};
 pub use upstream::stdio::{BadCommand, StdioCommand, launch};

@@ -6,23 +6,27 @@
 use crate::answer;
 use crate::body::{self, Bodies};
 use crate::config::Site;
+use crate::session::{self, Visit};
+use crate::stream::{self, Leaving, Terms};
 use crate::upstream::{self, Broken};
 use axum::body::Body;
-use http::{Method, Response};
-use sayso_enforce::{Clearance, Head, Incoming, Permit, Verdict};
+use http::{Method, Response, StatusCode};
+use sayso_enforce::{Clearance, Head, Incoming, Outlet, Permit, Unavailable, Verdict};
 use sayso_protocol::payload::protection::AccessReport;
 use sayso_protocol::payload::refusal::{Code, Forwarded, Refusal};
 use std::sync::Arc;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 /// Where the answer goes; closed when its caller hung up.
 type Caller = oneshot::Sender<Response<Body>>;
 
 /// Answers a request for a resource.
 pub(crate) async fn pass(site: Arc<Site>, bodies: &Bodies, head: Head, body: Body) -> Response<Body> {
-    if let Err(refusal) = site.engine.preview(&head) {
+    let found = site.sessions.find(&head);
+    if let Err(refusal) = site.engine.preview(&head, found.named()) {
         body::drain(body, &head.headers).await;
-        return turn_away(&refusal, &head.method);
+        return turn_away(&refusal);
     }
     let Ok((body, _place)) = bodies.read(body, &head.headers).await else {
         let text = "too many large requests are under way; send it again, signed afresh";
@@ -31,16 +35,16 @@ pub(crate) async fn pass(site: Arc<Site>, bodies: &Bodies, head: Head, body: Bod
     let (caller, answered) = oneshot::channel();
     // On a task of its own: hanging up drops this future, and must not end the call between the spending of a grant and
     // the record of what became of it.
-    tokio::spawn(carry_out(site, Incoming { head, body }, caller));
+    tokio::spawn(carry_out(site, Incoming { head, body }, found.visit(), caller));
     answered.await.unwrap_or_else(|_| {
         answer::refusal(&Refusal::new(Code::UpstreamFailed, "the exchange with the server was broken off"))
     })
 }
 
-async fn carry_out(site: Arc<Site>, incoming: Incoming, mut caller: Caller) {
+async fn carry_out(site: Arc<Site>, incoming: Incoming, visit: Option<Arc<Visit>>, mut caller: Caller) {
     let response = match site.upstream.unspoken(&incoming.head, &incoming.body).await {
         Some(unspoken) => Some(unspoken),
-        None => judge(&site, &incoming, &mut caller).await,
+        None => judge(&site, &incoming, visit, &mut caller).await,
     };
     if let Some(response) = response {
         // Nobody waiting for it any more is the caller's choice.
@@ -48,21 +52,44 @@ async fn carry_out(site: Arc<Site>, incoming: Incoming, mut caller: Caller) {
     }
 }
 
-async fn judge(site: &Site, incoming: &Incoming, caller: &mut Caller) -> Option<Response<Body>> {
-    let route = site.upstream.route(&incoming.head);
-    match site.engine.decide(incoming, &route).await {
-        Verdict::Permit(permit) => redeem(site, permit, &incoming.head, caller).await,
+async fn judge(
+    site: &Site,
+    incoming: &Incoming,
+    visit: Option<Arc<Visit>>,
+    caller: &mut Caller,
+) -> Option<Response<Body>> {
+    let route = Attended { route: site.upstream.route(&incoming.head), caller, head: &incoming.head };
+    let session = visit.as_ref().map(|visit| &visit.session);
+    match site.engine.decide_within(session, incoming, &route).await {
+        Verdict::Permit(permit) => redeem(site, permit, &incoming.head, visit, caller).await,
         Verdict::Challenge(challenge) => Some(answer::challenge(&challenge)),
-        Verdict::Refuse(refusal) => Some(turn_away(&refusal, &incoming.head.method)),
+        Verdict::Refuse(refusal) => Some(turn_away(&refusal)),
         Verdict::Fault(fault) => Some(answer::fault(&fault)),
     }
 }
 
-fn turn_away(refusal: &Refusal, method: &Method) -> Response<Body> {
-    match refusal.code {
-        Code::MethodNotAllowed if *method != Method::POST => {
-            answer::not_allowed("POST", "this address serves POST")
+/// The way out, which closes before anything is spent when the caller has cancelled the call by then.
+struct Attended<'a> {
+    route: upstream::Route<'a>,
+    caller: &'a Caller,
+    head: &'a Head,
+}
+
+impl Outlet for Attended<'_> {
+    type Sender = upstream::Sender;
+
+    async fn checkout(&self) -> Result<upstream::Sender, Unavailable> {
+        let sender = self.route.checkout().await?;
+        if self.caller.is_closed() && session::is_modern(self.head) {
+            return Err(Unavailable::NoUpstream);
         }
+        Ok(sender)
+    }
+}
+
+fn turn_away(refusal: &Refusal) -> Response<Body> {
+    match refusal.code {
+        Code::MethodNotAllowed => answer::not_allowed("POST", "this address serves POST"),
         _ => answer::refusal(refusal),
     }
 }
@@ -72,6 +99,7 @@ async fn redeem(
     site: &Site,
     permit: Permit<upstream::Sender>,
     head: &Head,
+    visit: Option<Arc<Visit>>,
     caller: &mut Caller,
 ) -> Option<Response<Body>> {
     let clearance = match permit.redeem() {
@@ -83,17 +111,21 @@ async fn redeem(
             return Some(answer::refusal(&void.refusal));
         }
     };
-    if !clearance.modern {
-        // An older client that hangs up may come back for the answer, so its call runs to its end without it.
-        return Some(forward(site, clearance, head).await.map(upstream::outlive));
+    if clearance.introduces && !site.sessions.has_room() {
+        return Some(no_room());
     }
-    // In these revisions hanging up is how a call is cancelled, and with it the upstream request.
+    if !clearance.modern && head.method != Method::GET {
+        // An older client that hangs up may come back for the answer, so its call runs to its end without it.
+        return Some(forward(site, clearance, head, visit).await);
+    }
+    // In the revisions since, hanging up is how a call is cancelled, and with it the upstream request; in any, it is how
+    // one stops listening.
     let spent = clearance.spent.clone();
     let lost = if caller.is_closed() {
         "the call was not forwarded: its caller hung up"
     } else {
         tokio::select! {
-            response = forward(site, clearance, head) => return Some(response),
+            response = forward(site, clearance, head, visit) => return Some(response),
             () = caller.closed() => "its caller hung up; whether the server ran the call is not known",
         }
     };
@@ -103,12 +135,46 @@ async fn redeem(
     None
 }
 
-async fn forward(site: &Site, clearance: Clearance<upstream::Sender>, head: &Head) -> Response<Body> {
-    let Clearance { body, sender, spent, .. } = clearance;
-    match site.upstream.send(sender, head, body).await {
-        Ok(response) => response,
-        Err(broken) => fail(site, broken, spent).await,
+async fn forward(
+    site: &Site,
+    mut clearance: Clearance<upstream::Sender>,
+    head: &Head,
+    visit: Option<Arc<Visit>>,
+) -> Response<Body> {
+    let since = Instant::now();
+    let outward = session::outward(head, visit.as_deref());
+    let ends = visit.as_ref().filter(|_| head.method == Method::DELETE);
+    if let Some(visit) = ends {
+        // Here it ends whatever its server says.
+        site.sessions.end(visit);
     }
+    let (sender, body) = (clearance.sender.take(), std::mem::take(&mut clearance.body));
+    let sent = site.upstream.send(sender, &outward, body).await;
+    let mut response = match sent {
+        _ if ends.is_some() => return ended(sent),
+        Ok(response) => response,
+        Err(broken) => return fail(site, broken, clearance.spent).await,
+    };
+    let Ok(visit) = site.sessions.rename(&mut response, &clearance, visit) else { return no_room() };
+    let leaving = match clearance.modern || head.method == Method::GET {
+        true => Leaving::Ends,
+        false => Leaving::RunsOn,
+    };
+    let Clearance { token, closing, .. } = clearance;
+    stream::carry(response, Terms { engine: site.engine.clone(), leaving, token, visit, closing, since })
+}
+
+/// A session has ended, whether or not its server knows.
+fn ended(sent: Result<Response<Body>, Broken>) -> Response<Body> {
+    let status = sent.map_or(StatusCode::OK, |response| response.status());
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = if status.is_success() { status } else { StatusCode::OK };
+    response
+}
+
+fn no_room() -> Response<Body> {
+    let text = "there is no room for another session now";
+    answer::refusal(&Refusal::new(Code::TemporarilyUnavailable, text))
 }
 
 async fn fail(site: &Site, broken: Broken, spent: Option<AccessReport>) -> Response<Body> {

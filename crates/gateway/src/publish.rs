@@ -24,17 +24,18 @@ enum Document<'a> {
 
 /// Answers a request for anything but a resource itself.
 pub(crate) async fn answer(gateway: &Inner, head: &Head) -> Response<Body> {
-    let Some(document) = find(gateway, head.path()) else {
-        return answer::refusal(&Refusal::new(Code::NotFound, "nothing is served at this address"));
-    };
+    let found = find(gateway, head.path());
     // The listing is read by signature, and that is made for the configured host; a browser signs nothing.
-    let misdirected = match document {
-        Document::Listing => Ok(()),
+    let misdirected = match found {
+        Some(Document::Listing) => Ok(()),
         _ => check_host(&gateway.hosts, head),
     };
     if let Err(refusal) = misdirected.and_then(|()| check_origin(&gateway.origins, &head.headers)) {
         return answer::refusal(&refusal);
     }
+    let Some(document) = found else {
+        return answer::refusal(&Refusal::new(Code::NotFound, "nothing is served at this address"));
+    };
     if head.method != Method::GET && head.method != Method::HEAD {
         return answer::not_allowed("GET, HEAD", "this address serves GET");
     }

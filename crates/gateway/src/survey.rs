@@ -5,7 +5,6 @@
 //! reason. What follows from a listing is decided elsewhere.
 
 mod definition;
-mod events;
 mod remote;
 
 pub use definition::{Annotations, LeftOut, Surveyed, Unfit};

@@ -6,6 +6,7 @@ mod forwarding;
 mod hostile;
 mod published;
 mod refusals;
+mod sessions;
 mod stdio;
 mod surveyed;
 mod tls;

@@ -8,15 +8,14 @@ mod credential;
 mod dial;
 mod headers;
 mod http;
-mod outlive;
 pub(crate) mod stdio;
 
 pub use self::http::HttpSettings;
 pub(crate) use self::http::HttpUpstream;
 pub use credential::{BadCredential, Credential};
-pub(crate) use outlive::outlive;
 
-use ::http::Response;
+use crate::session::SESSION;
+use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Response};
 use axum::body::Body;
 use bytes::Bytes;
 use sayso_enforce::{Head, Outlet, Unavailable};
@@ -130,6 +129,16 @@ impl Upstream {
         match (&*self.0, body) {
             (Kind::Stdio(upstream), sayso_enforce::Body::Whole(body)) => upstream.unspoken(head, body).await,
             _ => None,
+        }
+    }
+
+    /// Tells an upstream over HTTP that a session of its is over.
+    pub(crate) async fn leave(&self, session: HeaderValue) {
+        if let Kind::Http(upstream) = &*self.0 {
+            let headers = HeaderMap::from_iter([(HeaderName::from_static(SESSION), session)]);
+            if upstream.ask(Method::DELETE, headers, Bytes::new()).await.is_err() {
+                tracing::debug!("upstream.not_left");
+            }
         }
     }
 

@@ -51,6 +51,12 @@ pub struct Registered {
     pub resource: OwnedResource,
     /// The governing unit; without one every request is refused (POL-03).
     pub unit: Option<UnitId>,
+    /// Whether it is governed and not as she last saw it: suspended until she has looked (D-30).
+    #[serde(default)]
+    pub changed: bool,
+    /// What it said of itself when she last looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<serde_json::Value>,
 }
 
 /// A protection API token, as the store keeps it. The token itself is never stored.

@@ -73,7 +73,9 @@ mod tests {
         assert!(session.is_live(now.plus(IDLE_SECONDS - 1)) && !session.is_live(now.plus(IDLE_SECONDS)));
         assert!(!session.is_worth_noting(now.plus(59)) && session.is_worth_noting(now.plus(60)));
         session.seen = now.plus(SESSION_SECONDS - 1);
-        assert!(session.is_live(now.plus(SESSION_SECONDS - 1)) && !session.is_live(now.plus(SESSION_SECONDS)));
+        assert!(
+            session.is_live(now.plus(SESSION_SECONDS - 1)) && !session.is_live(now.plus(SESSION_SECONDS))
+        );
         assert_eq!(session.record().author, Author::Browser("s".into()));
     }
 }

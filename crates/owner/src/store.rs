@@ -24,7 +24,9 @@ use sayso_protocol::payload::negotiation::TokenReply;
 use sayso_protocol::payload::protection::{AccessReport, ConsumeReply, LiveGrant};
 use sayso_protocol::payload::terms::Terms;
 use sayso_protocol::ticket::Attempt;
-use sayso_protocol::{ClientId, Handle, NegotiationId, OwnerName, ResourceId, TemplateId, Timestamp, UnitId};
+use sayso_protocol::{
+    ClientId, Handle, NegotiationId, OwnerName, ResourceId, S256, TemplateId, Timestamp, UnitId,
+};
 use sayso_protocol::{Jwk, Thumbprint};
 
 /// The store could not be asked or could not answer; nothing is known to have changed.
@@ -205,6 +207,18 @@ pub trait Store: SignIn + Send + Sync + 'static {
     ) -> Result<Option<Registered>, Unavailable>;
     /// Everything registered.
     async fn resources(&self, owner: &OwnerName) -> Result<Vec<Registered>, Unavailable>;
+
+    /// She has seen what a governed tool is now: the suspension of exactly this definition ends, with a row. `None`
+    /// when it is not that, or not governed (D-30).
+    async fn accept(
+        &self,
+        owner: &OwnerName,
+        client_id: &ClientId,
+        resource: &ResourceId,
+        definition: &S256,
+        author: &Author,
+        now: Timestamp,
+    ) -> Result<Option<()>, Unavailable>;
 
     // --- policy -------------------------------------------------------------------------------------------
 

@@ -172,6 +172,27 @@ impl Timestamp {
     pub fn since(self, earlier: Timestamp) -> i64 {
         self.0.saturating_sub(earlier.0)
     }
+
+    /// The moment as people write it, in UTC and to the second.
+    #[must_use]
+    pub fn utc(self) -> String {
+        let (days, rest) = (self.0.div_euclid(86_400), self.0.rem_euclid(86_400));
+        let (year, month, day) = civil(days);
+        format!("{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}Z", rest / 3600, rest % 3600 / 60, rest % 60)
+    }
+}
+
+/// The civil date of a day counted from 1970-01-01, in the proleptic Gregorian calendar.
+fn civil(days: i64) -> (i64, i64, i64) {
+    let shifted = days.saturating_add(719_468);
+    let era = shifted.div_euclid(146_097);
+    let of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_index = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month_index + 2) / 5 + 1;
+    let month = if month_index < 10 { month_index + 3 } else { month_index - 9 };
+    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
 impl fmt::Display for Timestamp {
@@ -189,6 +210,16 @@ mod tests {
         assert!(ResourceId::parse("alice-vault/execute_trade").is_ok());
         for bad in [String::new(), "a\u{0}b".into(), "x".repeat(MAX_BYTES + 1)] {
             assert_eq!(ResourceId::parse(bad), Err(BadId));
+        }
+    }
+
+    #[test]
+    fn moments_read_well() {
+        assert_eq!(Timestamp(0).utc(), "1970-01-01 00:00:00Z");
+        assert_eq!(Timestamp(1_796_039_055).utc(), "2026-11-30 11:44:15Z");
+        assert_eq!(Timestamp(951_827_696).utc(), "2000-02-29 12:34:56Z");
+        for far in [i64::MIN, i64::MAX] {
+            assert!(Timestamp(far).utc().ends_with('Z'));
         }
     }
 

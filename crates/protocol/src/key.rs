@@ -234,8 +234,14 @@ const fn with_sign(mut bytes: [u8; 32]) -> [u8; 32] {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// Every point of small order and every encoding of one beyond the field, for the readers of keys.
+    pub(crate) fn unfit_points() -> Vec<[u8; 32]> {
+        let beyond = (0xed..=0xff).flat_map(|low| [0x7f, 0xff].map(|high| with_edge([0xff; 32], low, high)));
+        SMALL_ORDER.into_iter().chain(beyond).collect()
+    }
 
     fn jwk(x: &str) -> Jwk {
         Jwk { crv: "Ed25519".into(), kty: "OKP".into(), x: x.into() }
@@ -251,14 +257,27 @@ mod tests {
 
     #[test]
     fn small_order_and_non_canonical_keys_are_refused() {
-        for bytes in SMALL_ORDER {
+        assert_eq!(unfit_points().len(), 48);
+        for bytes in unfit_points() {
             assert_eq!(VerifyingKey::from_bytes(&bytes).unwrap_err(), BadKey::Weak);
-        }
-        for low in 0xed..=0xff {
-            let bytes = with_edge([0xff; 32], low, 0x7f);
-            assert_eq!(VerifyingKey::from_bytes(&bytes).unwrap_err(), BadKey::Weak);
+            assert_eq!(jwk(&b64::encode(bytes)).key().unwrap_err(), BadKey::Weak);
         }
         assert_eq!(jwk("AAAA").key().unwrap_err(), BadKey::Form);
+    }
+
+    #[test]
+    fn a_jwk_of_another_kind_or_length_is_no_key() {
+        let good = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo";
+        assert!(jwk(good).key().is_ok());
+        for x in
+            [&b64::encode([9; 31]), &b64::encode([9; 33]), &format!("{good}="), &good.replace('_', "/"), ""]
+        {
+            assert_eq!(jwk(x).key().unwrap_err(), BadKey::Form, "{x}");
+        }
+        for (kty, crv) in [("OKP", "X25519"), ("EC", "Ed25519"), ("OKP", "ed25519"), ("okp", "Ed25519")] {
+            let other = Jwk { kty: kty.into(), crv: crv.into(), ..jwk(good) };
+            assert_eq!(other.key().unwrap_err(), BadKey::Form, "{kty} {crv}");
+        }
     }
 
     #[test]

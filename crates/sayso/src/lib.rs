@@ -4,7 +4,8 @@
 pub mod agent;
 mod clock;
 mod home;
-mod local;
+pub mod local;
+mod metrics;
 mod origin;
 pub mod owner;
 pub mod roles;

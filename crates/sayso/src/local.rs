@@ -11,14 +11,14 @@ use sayso_protocol::payload::protection::{
 };
 
 /// One resource server's view of an authority in this process.
-pub(crate) struct LocalAuthority {
+pub struct LocalAuthority {
     api: ProtectionApi,
     caller: Caller,
 }
 
 impl LocalAuthority {
     /// The authority as `caller` meets it.
-    pub(crate) fn new(api: ProtectionApi, caller: Caller) -> Self {
+    pub fn new(api: ProtectionApi, caller: Caller) -> Self {
         Self { api, caller }
     }
 }

@@ -36,8 +36,13 @@ enum Command {
     Config(up::ConfigCommand),
 }
 
+fn main() -> ExitCode {
+    // A stdio server is started through this binary, which ties its life to ours before it becomes the server.
+    sayso_gateway::launch(std::env::args_os()).unwrap_or_else(run)
+}
+
 #[tokio::main]
-async fn main() -> ExitCode {
+async fn run() -> ExitCode {
     let cli = Cli::parse();
     write_logs();
     let outcome = match cli.command {

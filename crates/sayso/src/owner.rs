@@ -3,9 +3,12 @@
 //! Every command is one signed request to her authority; tables for people, one JSON value with `--json`. What an
 //! agent wrote is shown as text and in full, before she answers (D-28).
 
+mod accept;
 mod add;
 mod client;
+mod open;
 mod show;
+mod watch;
 
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
@@ -18,7 +21,7 @@ use std::process::ExitCode;
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes: 0 done, 2 usage, 6 the authority refused, 7 it cannot be reached.\n\n\
     Examples:\n  sayso owner pending\n  sayso owner show FAMILY\n  sayso owner approve FAMILY\n  \
-    sayso owner revoke jkt:…\n  sayso owner ledger --json | jq .")]
+    sayso owner open\n  sayso owner revoke jkt:…\n  sayso owner ledger --json | jq .")]
 pub struct Command {
     #[command(subcommand)]
     act: Which,
@@ -40,6 +43,10 @@ pub struct Command {
 enum Which {
     #[command(flatten)]
     Ask(Act),
+    /// Open the page where requests are answered, signed in; with --json print the link instead.
+    Open,
+    /// Print what happens, one line an event, until interrupted.
+    Watch,
     /// On the authority's machine: make another owner known, with a device key of her own.
     Add {
         /// Her name here: a-z, 0-9 and `-`.
@@ -75,6 +82,14 @@ enum Act {
     },
     /// List what is registered, and which unit governs each.
     Resources,
+    /// Show what changed about a tool, and with --yes let it be called as it is now.
+    Accept {
+        /// The resource, as `resources` lists it.
+        resource: String,
+        /// Accept it; without this the difference is only shown.
+        #[arg(long)]
+        yes: bool,
+    },
     /// List the resource servers that may act for these resources.
     ResourceServers,
     /// List the policy units with their terms.
@@ -95,21 +110,26 @@ enum Act {
 /// # Errors
 /// When the folder or key cannot be read.
 pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
-    let asked = match &command.act {
-        Which::Add { name } => return add::run(&command.data, name, command.json).await,
-        Which::Ask(act) => act,
-    };
+    if let Which::Add { name } = &command.act {
+        return add::run(&command.data, name, command.json).await;
+    }
     let client = match connect(&command).await {
         Ok(client) => client,
         Err(fault) => return Ok(failed(&fault, 7)),
     };
-    match act(&client, asked).await {
-        Ok(answer) if command.json => {
-            println!("{answer}");
-            Ok(ExitCode::SUCCESS)
-        }
-        Ok(answer) => {
-            println!("{}", show::answer(asked, &answer));
+    let told = match &command.act {
+        Which::Open => open::run(&client, command.json).await,
+        Which::Watch => watch::run(&client, command.json).await,
+        Which::Ask(asked) => act(&client, asked)
+            .await
+            .map(|answer| Some(if command.json { answer.to_string() } else { show::answer(asked, &answer) })),
+        Which::Add { .. } => Ok(None),
+    };
+    match told {
+        Ok(told) => {
+            if let Some(told) = told {
+                println!("{told}");
+            }
             Ok(ExitCode::SUCCESS)
         }
         Err(fault) => {
@@ -153,6 +173,7 @@ async fn act(client: &Client, act: &Act) -> anyhow::Result<Value> {
         Act::Connections => client.read("connections", None).await,
         Act::Revoke { handle } => client.write("connections/revoke", &json!({ "handle": handle })).await,
         Act::Resources => client.read("resources", None).await,
+        Act::Accept { resource, yes } => accept::run(client, resource, *yes).await,
         Act::ResourceServers => client.read("resource-servers", None).await,
         Act::Policies => client.read("policies", None).await,
         Act::Ledger { handle, after } => ledger(client, handle.as_deref(), *after).await,

@@ -4,6 +4,7 @@
 //! gateway lists. `up` is both in one process.
 
 pub mod authority;
+pub(crate) mod doors;
 pub mod gateway;
 
 use crate::home::Home;
@@ -15,6 +16,7 @@ use serde::Serialize;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 /// Flags of a role.
@@ -107,19 +109,30 @@ pub(crate) fn until(stopped: &watch::Receiver<bool>) -> impl Future<Output = ()>
     async move { drop(stopped.wait_for(|stop| *stop).await) }
 }
 
-/// Completes at SIGINT or SIGTERM.
-pub(crate) async fn interrupted() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let terminated = async {
-        match signal(SignalKind::terminate()) {
-            Ok(mut signal) => drop(signal.recv().await),
-            Err(_) => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        () = terminated => {}
+/// Lets this process hold as many connections as the system allows it to: the usual soft limit is below what the
+/// listeners accept.
+pub(crate) fn raise_limits() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    if setrlimit(Resource::Nofile, raised).is_err() {
+        tracing::warn!("the limit of open files stays as it was");
     }
+}
+
+/// Watches for SIGINT and SIGTERM from the call on, so that none is missed; completes at the first.
+///
+/// # Errors
+/// When the system does not let signals be watched.
+pub(crate) fn interrupted() -> anyhow::Result<impl Future<Output = ()>> {
+    let watch = |kind| signal(kind).context("the system does not let signals be watched");
+    let (mut asked, mut told) = (watch(SignalKind::interrupt())?, watch(SignalKind::terminate())?);
+    Ok(async move {
+        tokio::select! {
+            _ = asked.recv() => {}
+            _ = told.recv() => {}
+        }
+    })
 }
 
 /// The file `store.url` names; `None` for `sayso.db` in the data folder.

@@ -5,6 +5,7 @@
 
 use crate::tables::NAMES;
 use anyhow::{Context as _, bail};
+use sayso_gateway::Enforcement;
 use sayso_protocol::payload::edition::Edition;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -33,9 +34,45 @@ pub(crate) const KEYS: &[Key] = &[
         help: "address of the authority; port 0 picks one",
     },
     Key { name: "authority.public_url", default: "", help: "its issuer URL; the listen address when unset" },
+    Key {
+        name: "authority.portal_url",
+        default: "",
+        help: "where the owner's page is, an origin of its own; in `up` http://localhost and the port when unset",
+    },
     Key { name: "store.url", default: "", help: "sqlite:PATH; sayso.db in the data folder when unset" },
     Key { name: "authority.require_signed_polls", default: "false", help: "whether polls must be signed" },
     Key { name: "authority.interval", default: "1", help: "seconds between an agent's polls" },
+    Key {
+        name: "gateway.upstream",
+        default: "",
+        help: "URL of the MCP server behind; the demo vault when unset",
+    },
+    Key { name: "gateway.upstream_stdio", default: "", help: "or a command that speaks MCP over stdio" },
+    Key {
+        name: "gateway.upstream_env",
+        default: "",
+        help: "variables that command may see, comma-separated",
+    },
+    Key {
+        name: "gateway.upstream_token_env",
+        default: "",
+        help: "variable whose value the server at the URL is shown as its bearer token",
+    },
+    Key {
+        name: "gateway.survey_interval",
+        default: "60",
+        help: "seconds between listings of a server that does not say when its tools change",
+    },
+    Key {
+        name: "gateway.enforce",
+        default: "uma",
+        help: "what is asked before a message is forwarded; [] asks nobody",
+    },
+    Key {
+        name: "gateway.realm",
+        default: "",
+        help: "the server's name in ids; made from its own when unset",
+    },
     Key {
         name: "gateway.listen",
         default: "127.0.0.1:8441",
@@ -43,8 +80,19 @@ pub(crate) const KEYS: &[Key] = &[
     },
     Key { name: "gateway.public_url", default: "", help: "its URL; the listen address when unset" },
     Key { name: "gateway.body_limit", default: "4194304", help: "largest request body, in bytes" },
+    Key {
+        name: "metrics.listen",
+        default: "127.0.0.1:0",
+        help: "address of the metrics; port 0 picks one, which the ready line names",
+    },
     Key { name: "gateway.allowed_origins", default: "", help: "browser origins served, comma-separated" },
 ];
+
+/// Keys whose value is a list.
+const LISTS: [&str; 3] = ["gateway.allowed_origins", "gateway.upstream_env", "gateway.enforce"];
+
+/// How a list of nothing is written: unlike an empty value it was meant.
+const EMPTY: &str = "[]";
 
 /// How many letters a variable's name may differ from a setting's and still be meant for it.
 const SLIP: usize = 2;
@@ -119,10 +167,16 @@ impl Settings {
                 toml::Value::String(text) => self.put(&name, text.clone(), Source::File)?,
                 toml::Value::Boolean(flag) => self.put(&name, flag.to_string(), Source::File)?,
                 toml::Value::Integer(number) => self.put(&name, number.to_string(), Source::File)?,
+                toml::Value::Array(_)
+                    if KEYS.iter().any(|key| key.name == name && !LISTS.contains(&key.name)) =>
+                {
+                    bail!("`{name}` takes one value, not a list")
+                }
                 toml::Value::Array(items) => {
                     let items: Option<Vec<&str>> = items.iter().map(toml::Value::as_str).collect();
                     let items = items.with_context(|| format!("`{name}` must be a list of strings"))?;
-                    self.put(&name, items.join(","), Source::File)?;
+                    let text = if items.is_empty() { EMPTY.to_owned() } else { items.join(",") };
+                    self.put(&name, text, Source::File)?;
                 }
                 _ => bail!("`{name}` must be a string, a whole number, true or false, or a list of strings"),
             }
@@ -143,6 +197,12 @@ impl Settings {
     /// The value of a key; `None` when unset.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(|(value, _)| value.as_str()).filter(|value| !value.is_empty())
+    }
+
+    /// The parts of a comma-separated value.
+    pub(crate) fn list(&self, name: &str) -> Vec<String> {
+        let text = self.text(name).filter(|text| *text != EMPTY).unwrap_or_default();
+        text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
     }
 
     /// The value of a key as another type.
@@ -179,6 +239,20 @@ impl Settings {
             Some("2026-09-11") => Ok(Edition::Sept11),
             Some("2026-09-15") => Ok(Edition::Sept15),
             _ => bail!("`edition` must be 2026-09-11 or 2026-09-15"),
+        }
+    }
+
+    /// What the gateway of an `up` asks before it forwards a message.
+    ///
+    /// # Errors
+    /// When it is neither; empty is not taken for "nothing", which has to be said.
+    pub(crate) fn enforcement(&self) -> anyhow::Result<Enforcement> {
+        let asked: Vec<&str> =
+            self.text("gateway.enforce").map(|text| text.split(',').collect()).unwrap_or_default();
+        match asked.as_slice() {
+            ["uma"] => Ok(Enforcement::Uma),
+            [EMPTY] => Ok(Enforcement::Nothing),
+            _ => bail!("`gateway.enforce` must be uma, or [] to forward whatever is a message"),
         }
     }
 
@@ -296,6 +370,18 @@ mod tests {
         {
             let fault = load(file, &[], &[]).err().unwrap();
             assert!(format!("{fault:#}").contains(meant), "{fault:#}");
+        }
+    }
+
+    // D-6
+    #[test]
+    fn that_nothing_is_enforced_has_to_be_said() {
+        let enforced = |file: &str| load(file, &[], &[]).and_then(|settings| settings.enforcement());
+        assert_eq!(enforced("").unwrap(), Enforcement::Uma);
+        assert_eq!(enforced("[gateway]\nenforce = ['uma']\n").unwrap(), Enforcement::Uma);
+        assert_eq!(enforced("[gateway]\nenforce = []\n").unwrap(), Enforcement::Nothing);
+        for bad in ["''", "false", "'none'", "['uma', 'uma']", "['']"] {
+            assert!(enforced(&format!("[gateway]\nenforce = {bad}\n")).is_err(), "{bad}");
         }
     }
 

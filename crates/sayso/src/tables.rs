@@ -3,6 +3,7 @@
 //! Parsed once into types that cannot be wrong; a member nobody knows is refused by name.
 
 use anyhow::{Context as _, bail};
+use sayso_enforce::Enforcement;
 use sayso_enforce::consequence::Consequence;
 use sayso_enforce::resource::ToolSettings;
 use sayso_protocol::{ClientId, OwnerName, Realm, ResourceId, Scope, ToolName};
@@ -69,6 +70,9 @@ pub(crate) struct ResourceTable {
     /// Tools whose every call needs a grant of its own.
     #[serde(default)]
     pub(crate) single_use: Vec<ToolName>,
+    /// What is asked before a message is forwarded: `["uma"]`, or `[]` for nobody.
+    #[serde(default)]
+    pub(crate) enforce: Option<Vec<String>>,
     /// Methods opened beyond the usual ones.
     #[serde(default)]
     pub(crate) open_methods: Vec<String>,
@@ -149,6 +153,19 @@ impl ResourceTable {
         origins.try_for_each(|origin| crate::origin::of_page("allowed_origins", origin))
     }
 
+    /// What is asked before a message is forwarded.
+    pub(crate) fn enforcement(&self) -> anyhow::Result<Enforcement> {
+        let asked = self.enforce.as_ref().map(|asked| asked.iter().map(String::as_str).collect::<Vec<_>>());
+        match asked.as_deref() {
+            None | Some(["uma"]) => Ok(Enforcement::Uma),
+            Some([]) => Ok(Enforcement::Nothing),
+            Some(_) => bail!(
+                "the `enforce` of {} must be [\"uma\"], or [] to forward whatever is a message",
+                self.path
+            ),
+        }
+    }
+
     /// Its tools as the enforcement core takes them.
     pub(crate) fn tools(&self) -> anyhow::Result<Vec<ToolSettings>> {
         if let Some(unknown) =
@@ -165,6 +182,7 @@ impl ResourceTable {
                 single_use: self.single_use.contains(&tool.name),
                 consequence: tool.consequence()?,
                 definition: None,
+                surface: None,
                 mirrors: vec![],
             })
         };
@@ -220,5 +238,20 @@ mod tests {
         assert!(format!("{fault:#}").contains("single_user"), "{fault:#}");
         let tables = read(&RESOURCE.replace("[\"trade\"]", "[\"other\"]")).unwrap();
         assert!(tables.resource[0].tools().is_err());
+    }
+
+    // D-6
+    #[test]
+    fn that_nothing_is_enforced_has_to_be_said() {
+        let enforced = |line: &str| {
+            let text = RESOURCE.replacen("path =", &format!("{line}\npath ="), 1);
+            read(&text).and_then(|tables| tables.resource[0].enforcement())
+        };
+        assert_eq!(enforced("").unwrap(), Enforcement::Uma);
+        assert_eq!(enforced("enforce = ['uma']").unwrap(), Enforcement::Uma);
+        assert_eq!(enforced("enforce = []").unwrap(), Enforcement::Nothing);
+        for bad in ["enforce = ['none']", "enforce = ['uma', 'uma']", "enforce = ''", "enforce = false"] {
+            assert!(enforced(bad).is_err(), "{bad}");
+        }
     }
 }

@@ -3,6 +3,8 @@
 //! Authority, gateway and demo vault are wired here and nowhere else. The ready line is printed when an agent's
 //! first call would be answered; with `--json` it is all that stdout carries.
 
+mod behind;
+mod keeper;
 mod parts;
 mod policy;
 
@@ -12,6 +14,7 @@ use crate::settings::Settings;
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use parts::Parts;
+use sayso_owner::ledger::Author;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -37,6 +40,18 @@ struct Flags {
     /// Folder for the store, keys and the demo vault [default: .sayso].
     #[arg(long, global = true, value_name = "DIR")]
     data: Option<String>,
+    /// Put the owner in front of this streamable-HTTP MCP server instead of the demo vault.
+    #[arg(long, value_name = "URL", conflicts_with = "upstream_stdio")]
+    upstream: Option<String>,
+    /// Put her in front of a server that is run as this command and speaks over stdio; no shell is involved.
+    #[arg(long, value_name = "CMD ARGS")]
+    upstream_stdio: Option<String>,
+    /// Let the command see this variable; otherwise it sees PATH, HOME, LANG and TERM. May be repeated.
+    #[arg(long, value_name = "NAME")]
+    upstream_env: Vec<String>,
+    /// Name the server in resource ids and challenges [default: made from what it calls itself].
+    #[arg(long, value_name = "R")]
+    realm: Option<String>,
     /// Whose resources these are [default: alice].
     #[arg(long, global = true, value_name = "NAME")]
     owner: Option<String>,
@@ -46,6 +61,9 @@ struct Flags {
     /// Listen address of the gateway; port 0 picks one [default: 127.0.0.1:8441].
     #[arg(long, global = true, value_name = "ADDR")]
     gateway: Option<String>,
+    /// Listen address of the metrics; port 0 picks one [default: 127.0.0.1:0].
+    #[arg(long, global = true, value_name = "ADDR")]
+    metrics: Option<String>,
     /// Configuration file, TOML.
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -77,6 +95,10 @@ struct Ready {
     resource: String,
     owner: String,
     owner_key: PathBuf,
+    /// A single-use sign-in link to her page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    portal: Option<String>,
+    metrics: String,
     version: &'static str,
 }
 
@@ -84,9 +106,14 @@ impl Flags {
     fn settings(&self) -> anyhow::Result<Settings> {
         let flags = [
             ("data", self.data.clone()),
+            ("gateway.upstream", self.upstream.clone()),
+            ("gateway.upstream_stdio", self.upstream_stdio.clone()),
+            ("gateway.upstream_env", (!self.upstream_env.is_empty()).then(|| self.upstream_env.join(","))),
+            ("gateway.realm", self.realm.clone()),
             ("owner.name", self.owner.clone()),
             ("authority.listen", self.authority.clone()),
             ("gateway.listen", self.gateway.clone()),
+            ("metrics.listen", self.metrics.clone()),
         ];
         Settings::load(self.config.as_deref(), crate::settings::environment(), &flags)
     }
@@ -113,30 +140,37 @@ pub fn config(command: &ConfigCommand) -> anyhow::Result<ExitCode> {
 /// # Errors
 /// When something cannot be set up; the sentence says what to do.
 pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
+    roles::raise_limits();
+    let interrupted = roles::interrupted()?;
     let settings = command.flags.settings()?;
-    let wanted = parts::Wanted::read(&settings)?;
+    let mut wanted = parts::Wanted::read(&settings)?;
     let home = Home::open(&wanted.data)?;
-    let parts = Parts::assemble(&wanted, &settings, &home).await?;
-    let ready = Ready {
+    let parts = Parts::assemble(&mut wanted, &settings, &home).await?;
+    let mut ready = Ready {
         ready: true,
         authority: parts.authority.issuer().to_owned(),
         gateway: parts.gateway_url.clone(),
         resource: format!("{}/mcp", parts.gateway_url),
         owner: wanted.owner.to_string(),
         owner_key: parts.owner_key.clone(),
+        portal: None,
+        metrics: parts.metrics_url(),
         version: env!("CARGO_PKG_VERSION"),
     };
     let (stop, stopped) = watch::channel(false);
     let (authority, client_id) = (Arc::clone(&parts.authority), parts.client_id.clone());
+    let first = policy::First { units: parts.first.clone(), realm: parts.realm.clone() };
     let mut serving = parts.serve(&stopped);
     tokio::select! {
         outcome = serving.join_next() => outcome.context("nothing is being served")???,
-        settled = policy::settle(&authority, &wanted, &client_id, &home) => settled?,
+        settled = policy::settle(&authority, &wanted.owner, &client_id, &first, &home) => settled?,
     }
+    let link = authority.sign_in_link(&wanted.owner, &Author::Setup).await?;
+    ready.portal = link.map(|link| link.url);
     announce(&home, &ready, command.json)?;
     tokio::select! {
         outcome = serving.join_next() => outcome.context("nothing is being served")???,
-        () = roles::interrupted() => {}
+        () = interrupted => {}
     }
     // Nobody listening for it any more is as good as heard.
     let _ = stop.send(true);
@@ -148,9 +182,13 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
 
 fn announce(home: &Home, ready: &Ready, json: bool) -> anyhow::Result<()> {
     let key = ready.owner_key.display();
+    let page = match &ready.portal {
+        Some(link) => format!("her page, once and within five minutes: {link}\nlater: sayso owner open\n"),
+        None => String::new(),
+    };
     let sentence = format!(
-        "sayso is ready: {} decides at {}\nagents call {}\nshe answers with `sayso owner pending`, `show`, \
-         `approve`, `deny`\nwhoever reads {key} can answer for her",
+        "sayso is ready: {} decides at {}\nagents call {}\n{page}she answers there or with `sayso owner pending`, \
+         `show`, `approve`, `deny`\nwhoever reads {key} can answer for her",
         ready.owner, ready.authority, ready.resource
     );
     roles::announce(home, ready, json, &sentence)

@@ -1,6 +1,6 @@
 //! The demo vault: an MCP server of Alice's accounts, served over streamable HTTP without sessions to modern and
-//! older clients alike. It contains no authorization: whoever can reach it may trade, which is why it listens on
-//! loopback behind a gateway and nowhere else.
+//! older clients alike. It contains no authorization: whoever can name its address may trade, which is why it listens on
+//! loopback, under a path that can be drawn afresh (D-32), and nowhere else.
 
 mod book;
 mod file;
@@ -33,6 +33,7 @@ pub const GRACE: Duration = Duration::from_secs(2);
 /// Alice's accounts, kept in one file.
 pub struct Vault {
     file: Arc<BookFile>,
+    path: String,
 }
 
 impl Vault {
@@ -42,10 +43,28 @@ impl Vault {
     /// When the folder cannot be written, or the file is there and is not a vault.
     pub fn open(dir: &Path) -> anyhow::Result<Vault> {
         let file = BookFile::open(dir).with_context(|| format!("opening the vault in {}", dir.display()))?;
-        Ok(Vault { file: Arc::new(file) })
+        Ok(Vault { file: Arc::new(file), path: "/mcp".to_owned() })
     }
 
-    /// The MCP endpoint, at `POST /mcp`. A request must name a loopback host or one of `hosts` (a name, or a name
+    /// The same vault, under a path that nobody is told but whoever asks [`Self::path`]: other programs on the same
+    /// machine see the port it listens on.
+    ///
+    /// # Errors
+    /// When there is no randomness.
+    pub fn hidden(self) -> anyhow::Result<Vault> {
+        let mut drawn = [0_u8; 16];
+        getrandom::fill(&mut drawn).map_err(|fault| anyhow::anyhow!("no path can be drawn: {fault}"))?;
+        let drawn: String = drawn.iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Vault { path: format!("/{drawn}/mcp"), ..self })
+    }
+
+    /// Where its endpoint is.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The MCP endpoint, at `POST` of [`Self::path`]. A request must name a loopback host or one of `hosts` (a name, or a name
     /// and port) and carry no `Origin`, so that a page in a browser on the same machine cannot trade.
     pub fn router(self, hosts: impl IntoIterator<Item = String>) -> Router {
         let mut config = StreamableHttpServerConfig::default()
@@ -60,7 +79,7 @@ impl Vault {
             Arc::new(NeverSessionManager::default()),
             config,
         );
-        Router::new().route_service("/mcp", service)
+        Router::new().route_service(&self.path, service)
     }
 }
 

@@ -5,6 +5,7 @@ use crate::stub::{Answer, Bound, Seen, Site};
 use sayso_agent::fault::{BadDemand, Fault, Kind, Uncorroborated};
 use sayso_agent::{Decision, Errand, Narrower, Outcome};
 use sayso_protocol::envelope::rfc9728::{self, BadDocument};
+use sayso_protocol::jws::{self, KeyName};
 use sayso_protocol::payload::challenge::{BadChallenge, Challenge};
 use sayso_protocol::payload::negotiation::TokenReply;
 use sayso_protocol::payload::terms::RequiredClaim;
@@ -86,6 +87,7 @@ async fn an_issuer_is_compared_byte_for_byte() {
         |uri: &str| format!("{uri}/"),
         |uri: &str| format!("{uri}/Tenant"),
         |uri: &str| uri.replace("http", "HTTP"),
+        |uri: &str| format!("{uri}.evil.test"),
     ] {
         let words =
             challenging(move |plan, challenge| *challenge = plan.challenge(&spoil(&plan.authority), "t"));
@@ -143,11 +145,21 @@ async fn the_signed_copy_is_verified_and_must_agree() {
     let foreign_keys =
         publishing(|plan, document| document["jwks_uri"] = json!(format!("{}/jwks", plan.authority)));
     let nobody = publishing(|_, document| document["authorization_servers"] = json!([]));
+    let stale = publishing(|plan, document| {
+        let mut claims = document.clone();
+        let members = claims.as_object_mut().unwrap();
+        members.remove("signed_metadata");
+        members.insert("iss".into(), json!(plan.resource));
+        members.insert("exp".into(), json!(now().plus(-1)));
+        let signed = jws::sign(&key(1), rfc9728::TYP, &KeyName::Kid(&key(1).kid()), &claims).unwrap();
+        document["signed_metadata"] = json!(signed);
+    });
     for (words, why) in [
         (rogue, Uncorroborated::Document(BadDocument::Disagreement)),
         (forged, Uncorroborated::Document(BadDocument::Signature)),
         (foreign_keys, Uncorroborated::ForeignKeys),
         (nobody, Uncorroborated::Document(BadDocument::Disagreement)),
+        (stale, Uncorroborated::Document(BadDocument::Time)),
     ] {
         let house = House::start(true, 0, words, honest()).await;
         assert_eq!(uncorroborated(&fault(&house).await), Some(why));
@@ -159,6 +171,20 @@ async fn the_signed_copy_is_verified_and_must_agree() {
     });
     let house = House::start(true, 0, silent, honest()).await;
     assert_eq!(uncorroborated(&fault(&house).await), Some(Uncorroborated::NoDocument(404)));
+}
+
+// CORE-32
+#[tokio::test]
+async fn a_document_that_names_nobody_names_no_authority() {
+    for nobody in [json!([]), json!(null), json!("x"), json!([7])] {
+        let words = publishing(move |_, document| {
+            document.as_object_mut().unwrap().remove("signed_metadata");
+            document["authorization_servers"] = nobody.clone();
+        });
+        let house = House::start(true, 0, words, honest()).await;
+        assert_eq!(uncorroborated(&fault(&house).await), Some(Uncorroborated::NotPublished));
+        assert!(house.authority.seen().is_empty());
+    }
 }
 
 #[tokio::test]
@@ -224,10 +250,17 @@ async fn keys_seen_first_over_http_are_pinned() {
 // CORE-28, CORE-29
 #[tokio::test]
 async fn a_challenge_that_contradicts_itself_is_dropped() {
-    let words = challenging(|_, challenge| challenge.ticket = "another".into());
-    let house = House::start(true, 0, words, honest()).await;
-    assert!(matches!(fault(&house).await, Fault::Challenge(BadChallenge::Contradiction)));
-    assert!(house.authority.seen().is_empty());
+    let evil = trap().await;
+    let url = evil.url.clone();
+    for words in [
+        challenging(|_, challenge| challenge.ticket = "another".into()),
+        challenging(move |_, challenge| challenge.remediation.authorization_server = url.clone()),
+    ] {
+        let house = House::start(true, 0, words, honest()).await;
+        assert!(matches!(fault(&house).await, Fault::Challenge(BadChallenge::Contradiction)));
+        assert!(house.authority.seen().is_empty());
+    }
+    assert!(evil.seen().is_empty());
 }
 
 #[tokio::test]

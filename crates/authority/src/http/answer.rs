@@ -38,6 +38,11 @@ impl Fault {
         Self { status, error: error.into(), description: description.into(), header: None }
     }
 
+    /// Its status.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
     /// 400 `invalid_request`.
     pub(super) fn invalid(description: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "invalid_request", description)

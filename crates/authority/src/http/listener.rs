@@ -27,14 +27,28 @@ const GRACE: Duration = Duration::from_secs(10);
 /// How long to wait after the system refused a connection.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves `router` until `shutdown`, then lets what is under way end.
-pub(super) async fn listen(listener: TcpListener, router: Router, shutdown: impl Future<Output = ()> + Send) {
+/// Serves `router` on every listener until `shutdown`, then lets what is under way end.
+pub(super) async fn listen(
+    listeners: Vec<TcpListener>,
+    router: Router,
+    shutdown: impl Future<Output = ()> + Send,
+) {
     let (closing, closed) = watch::channel(false);
+    let doors = listeners.into_iter().map(|listener| attend(listener, router.clone(), closed.clone()));
+    let close = async {
+        shutdown.await;
+        // Nobody listening any more is what is wanted.
+        let _ = closing.send(true);
+    };
+    tokio::join!(futures::future::join_all(doors), close);
+}
+
+async fn attend(listener: TcpListener, router: Router, closed: watch::Receiver<bool>) {
     let mut connections = JoinSet::new();
-    let mut shutdown = pin!(shutdown);
+    let mut closing = closed.clone();
     loop {
         tokio::select! {
-            () = shutdown.as_mut() => break,
+            _ = closing.changed() => break,
             accepted = listener.accept(), if connections.len() < MOST => match accepted {
                 Ok((stream, _)) => {
                     connections.spawn(converse(stream, router.clone(), closed.clone()));
@@ -46,8 +60,6 @@ pub(super) async fn listen(listener: TcpListener, router: Router, shutdown: impl
         }
     }
     drop(listener);
-    // Nobody listening any more is what is wanted.
-    let _ = closing.send(true);
     let ended = async { while connections.join_next().await.is_some() {} };
     if tokio::time::timeout(GRACE, ended).await.is_err() {
         tracing::warn!("connections.cut");

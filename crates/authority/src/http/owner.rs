@@ -6,6 +6,7 @@
 pub(super) mod connections;
 pub(super) mod events;
 pub(super) mod ledger;
+pub(super) mod links;
 pub(super) mod pending;
 pub(super) mod policies;
 pub(super) mod resources;

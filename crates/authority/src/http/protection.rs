@@ -14,7 +14,7 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, StatusCode};
 use sayso_owner::store::Digest;
 use sayso_protocol::b64;
-use sayso_protocol::payload::protection::{AccessReport, PermissionFault, PermissionRequest};
+use sayso_protocol::payload::protection::{AccessReport, PermissionRequest};
 use serde::Deserialize;
 
 const JSON: Takes = Takes::json(64 * 1024);
@@ -98,8 +98,7 @@ impl From<ProtectionFault> for Fault {
             ProtectionFault::NotTrusted => {
                 Fault::no_token("the owner does not trust this resource server; she can approve it again")
             }
-            ProtectionFault::Permission(why @ PermissionFault::InvalidResourceId)
-            | ProtectionFault::Permission(why @ PermissionFault::InvalidScope) => {
+            ProtectionFault::Permission(why) => {
                 Fault::new(StatusCode::BAD_REQUEST, why.as_str(), description)
             }
             ProtectionFault::Several | ProtectionFault::Summary => Fault::invalid(description),

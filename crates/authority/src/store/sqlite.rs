@@ -16,6 +16,7 @@ mod record;
 mod registry;
 mod replay;
 mod servers;
+mod sessions;
 mod setup;
 mod twins;
 mod writer;
@@ -27,7 +28,7 @@ use async_trait::async_trait;
 use beats::Presentation;
 use readers::Readers;
 use sayso_owner::connection::{Connection, Ended};
-use sayso_owner::decision::Answer;
+use sayso_owner::decision::Ruling;
 use sayso_owner::ledger::{Author, Record, Row};
 use sayso_owner::likeness::Speaker;
 use sayso_owner::registry::{Pat, Registered, ResourceServer, Standing};
@@ -40,7 +41,7 @@ use sayso_protocol::payload::protection::{AccessReport, ConsumeReply};
 use sayso_protocol::payload::terms::Terms;
 use sayso_protocol::ticket::Attempt;
 use sayso_protocol::{
-    ClientId, Handle, NegotiationId, OwnerName, ResourceId, TemplateId, Thumbprint, Timestamp, UnitId,
+    ClientId, Handle, NegotiationId, OwnerName, ResourceId, S256, TemplateId, Thumbprint, Timestamp, UnitId,
 };
 use std::path::Path;
 use writer::{Outcome, Writer};
@@ -174,6 +175,22 @@ impl Store for SqliteStore {
         self.readers.read("resources", |db| registry::resources(db, owner))
     }
 
+    async fn accept(
+        &self,
+        owner: &OwnerName,
+        client_id: &ClientId,
+        resource: &ResourceId,
+        definition: &S256,
+        author: &Author,
+        now: Timestamp,
+    ) -> Result<Option<()>, Unavailable> {
+        let (owner, client_id, resource) = (owner.clone(), client_id.clone(), resource.clone());
+        let (definition, author) = (definition.clone(), author.clone());
+        let work =
+            move |db: &_| registry::accept(db, &owner, &client_id, &resource, &definition, &author, now);
+        self.writer.write("accept", work).await
+    }
+
     async fn create_unit(
         &self,
         owner: &OwnerName,
@@ -268,12 +285,13 @@ impl Store for SqliteStore {
         &self,
         owner: &OwnerName,
         family: &NegotiationId,
-        answer: Answer,
+        ruling: &Ruling,
         author: &Author,
         now: Timestamp,
     ) -> Result<Option<()>, Unavailable> {
-        let (owner, family, author, epoch) = (owner.clone(), family.clone(), author.clone(), self.epoch);
-        let work = move |db: &_| beats::decide(db, &owner, &family, answer, &author, now, epoch);
+        let (owner, family, ruling) = (owner.clone(), family.clone(), ruling.clone());
+        let (author, epoch) = (author.clone(), self.epoch);
+        let work = move |db: &_| beats::decide(db, &owner, &family, &ruling, &author, now, epoch);
         self.writer.write("decide", work).await
     }
 

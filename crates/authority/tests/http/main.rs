@@ -12,14 +12,19 @@
 )]
 
 mod beats;
+mod browser;
 mod counted;
 mod credentials;
 mod house;
 mod owner;
 mod policy;
+mod portal;
+mod portal_forms;
+mod portal_words;
 mod protection;
 mod public;
 mod pulls;
 mod server;
+mod strangers;
 mod tickets;
 mod wire;

@@ -91,7 +91,7 @@ async fn serving_starts_without_any_resource_server() {
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let shutdown = async move { drop(stopped.await) };
-    let served = tokio::spawn(sayso_authority::serve(listener, house.authority.clone(), shutdown));
+    let served = tokio::spawn(sayso_authority::serve(vec![listener], house.authority.clone(), shutdown));
     let health = crate::wire::Sent::new("GET", "/health").with("host", &house.address.to_string());
     assert_eq!(health.to(address).await.status, 200);
     for person in [&house.alice, &house.bob] {

@@ -129,6 +129,7 @@ pub fn entry(realm: &str, tool: &str, scope: &str) -> OwnedResource {
         resource_scopes: vec![scope.parse().unwrap()],
         consequence: None,
         definition: None,
+        surface: None,
     }
 }
 

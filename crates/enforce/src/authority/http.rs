@@ -144,7 +144,7 @@ impl Authority for HttpAuthority {
             }
             StatusCode::BAD_REQUEST => {
                 let fault: Fault = read(response.body())?;
-                [PermissionFault::InvalidResourceId, PermissionFault::InvalidScope]
+                PermissionFault::ALL
                     .into_iter()
                     .find(|known| known.as_str() == fault.error)
                     .map(Err)

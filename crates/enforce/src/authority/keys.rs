@@ -36,12 +36,15 @@ impl AuthorityKeys for KnownKeys {
     }
 }
 
+/// What the authority's keys were when they were last read.
+type Held = Option<(Timestamp, Result<Vec<VerifyingKey>, Unavailable>)>;
+
 /// Keys read from the authority's `jwks_uri`.
 pub struct HttpKeys {
     fetch: Arc<dyn Fetch>,
     issuer: String,
     clock: Clock,
-    held: Mutex<Option<(Timestamp, Result<Vec<VerifyingKey>, Unavailable>)>>,
+    held: Mutex<Held>,
     asking: tokio::sync::Mutex<()>,
 }
 

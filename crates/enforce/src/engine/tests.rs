@@ -11,7 +11,9 @@ use sayso_protocol::payload::protection::{ConsumeReply, Inactive, Introspection}
 use sayso_protocol::payload::refusal::Forwarded;
 
 mod counted;
+mod exactness;
 mod property;
+mod replayed;
 mod vectors;
 
 fn trade() -> Incoming {

@@ -11,6 +11,7 @@ fn tool(name: &str, scope: &str, consequence: Option<Consequence>) -> ToolSettin
         single_use: consequence.is_some(),
         consequence,
         definition: None,
+        surface: None,
         mirrors: Vec::new(),
     }
 }
@@ -27,6 +28,7 @@ fn settings() -> ResourceSettings {
             tool("get_positions", "positions:read", None),
             tool("execute_trade", "trades:execute", Some(Consequence::Irreversible)),
         ],
+        enforcement: crate::resource::Enforcement::Uma,
         open_methods: Vec::new(),
         allowed_origins: Vec::new(),
         hosts: Vec::new(),

@@ -3,8 +3,8 @@
 //! `server/discover` first; where that is not answered as a modern server must, `initialize`, with the session a server
 //! may ask to keep (D-13, D-30). No redirect is followed, and no more is read than the survey may.
 
-use super::events::Events;
 use super::{About, BYTES, SurveyFault, read};
+use crate::events::{Events, Told};
 use crate::upstream::stdio::{Era, LEGACY, MODERN, own_initialize, own_meta};
 use crate::upstream::{Broken, HttpUpstream};
 use bytes::Bytes;
@@ -96,7 +96,7 @@ impl<'a> Remote<'a> {
         let body = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         let mut response = self.post(method, &body).await?;
         let headers = std::mem::take(response.headers_mut());
-        let streams = headers.get("content-type").is_some_and(|kind| is_stream(kind));
+        let streams = headers.get("content-type").is_some_and(is_stream);
         let body = response.into_body();
         let answer = if streams { self.listen(body, id).await? } else { self.whole(body, id).await? };
         Ok((answer, headers))
@@ -138,9 +138,13 @@ impl<'a> Remote<'a> {
 
     /// Whatever else a server says on the stream is not for us.
     async fn listen(&mut self, mut body: Incoming, id: u64) -> Result<Json, SurveyFault> {
-        let mut events = Events::default();
+        let mut events = Events::bounded(BYTES);
         while let Some(piece) = self.piece(&mut body).await? {
-            for data in events.feed(&piece).into_iter().filter(|data| !data.is_empty()) {
+            for told in events.feed(&piece) {
+                let Told::Data(data) = told else { continue };
+                if data.is_empty() {
+                    continue;
+                }
                 let said = read(&data)?;
                 if answers(&said, id) {
                     return Ok(said);

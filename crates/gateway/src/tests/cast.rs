@@ -35,9 +35,14 @@ pub(super) struct Scripted {
     pub(super) gone: Mutex<bool>,
     pub(super) stale: Mutex<bool>,
     pub(super) silent_consume: Mutex<bool>,
+    /// How long it takes to say what a token is.
+    pub(super) slow_introspect: Mutex<Duration>,
     /// How long it takes to say that something was spent.
     pub(super) slow_consume: Mutex<Duration>,
     pub(super) no_reports: Mutex<bool>,
+    /// Why every token is dead, once it is.
+    pub(super) ended: Mutex<Option<&'static str>>,
+    pub(super) introspected: AtomicU64,
     pub(super) spent: Mutex<Vec<String>>,
     pub(super) tickets: AtomicU64,
     pub(super) reports: Mutex<Vec<AccessReport>>,
@@ -88,9 +93,19 @@ impl Authority for Scripted {
         if *self.gone.lock().unwrap() {
             return Err(Unavailable::Unreachable);
         }
+        let slow = *self.slow_introspect.lock().unwrap();
+        tokio::time::sleep(slow).await;
+        self.introspected.fetch_add(1, Ordering::SeqCst);
+        if let Some(reason) = *self.ended.lock().unwrap() {
+            return Ok(Introspection::Dead(reason.to_owned().into()));
+        }
         let arguments = Json::parse(TRADE.as_bytes(), Limits::default()).unwrap();
         let grant = match token {
             "reader" => grant("get_positions", "positions:read"),
+            "other" => LiveGrant {
+                cnf: Confirmation { jwk: key(0x33).verifying().jwk() },
+                ..grant("get_positions", "positions:read")
+            },
             "unbound" => grant("execute_trade", "trades:execute"),
             trade if trade.starts_with("trade") => LiveGrant {
                 single_use: true,
@@ -230,6 +245,7 @@ pub(super) fn tool(name: &str, scope: &str, single_use: bool) -> ToolSettings {
         single_use,
         consequence: None,
         definition: None,
+        surface: None,
         mirrors: Vec::new(),
     }
 }
@@ -250,6 +266,7 @@ pub(super) fn resource(
             tool("get_positions", "positions:read", false),
             tool("execute_trade", "trades:execute", true),
         ],
+        enforcement: sayso_enforce::Enforcement::Uma,
         open_methods: Vec::new(),
         allowed_origins: vec!["https://app.example.test".into()],
         accept_uncovered_body: false,

@@ -26,7 +26,7 @@ async fn a_resource_publishes_its_signed_document_and_its_keys() {
         assert_eq!(response.status, 200, "{path}");
         let document = rfc9728::read(&response.body, &format!("{PUBLIC}/mcp")).unwrap();
         assert_eq!(document.jwks_uri(), Some("http://gw.example.test/jwks"));
-        assert!(document.trust(&keys.keys()).is_ok());
+        assert!(document.trust(&keys.keys(), sayso_protocol::Timestamp(0)).is_ok());
         let body = response.json();
         assert_eq!(body["authorization_servers"], json!([AS_URI]));
         assert_eq!(body["owner_resources_endpoint"], "http://gw.example.test/owner-resources");
@@ -112,6 +112,8 @@ async fn published_addresses_keep_the_listeners_rules() {
         "/.well-known/openid-configuration",
     ] {
         assert_eq!(house.send(&get(path)).await.status, 404, "{path}");
+        assert_eq!(house.send(&get(path).but("Host", "evil.example.test")).await.status, 421, "{path}");
+        assert_eq!(house.send(&get(path).with("Origin", "null")).await.status, 403, "{path}");
     }
 }
 

@@ -159,7 +159,8 @@ async fn an_older_server_is_met_in_a_session_and_over_events() {
 // D-30
 #[tokio::test]
 async fn what_is_not_a_whole_listing_is_none() {
-    let cases: [(fn(&Value) -> Response<Body>, SurveyFault); 9] = [
+    type List = fn(&Value) -> Response<Body>;
+    let cases: [(List, SurveyFault); 9] = [
         (|asked| result(asked, json!({ "tools": [tool("a"), tool("a")] })), SurveyFault::Repeated),
         (
             |asked| {

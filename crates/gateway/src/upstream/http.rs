@@ -95,7 +95,7 @@ impl HttpUpstream {
     /// Sends over the pool, once.
     pub(crate) async fn send(&self, head: &Head, body: Bytes) -> Result<Response<Body>, Broken> {
         let target = format!("{}{}", self.origin, self.target(head));
-        let request = self.request(Method::POST, &target, headers::outbound(&head.headers), body)?;
+        let request = self.request(head.method.clone(), &target, headers::outbound(&head.headers), body)?;
         passed_on(self.exchange(request).await?)
     }
 
@@ -107,7 +107,7 @@ impl HttpUpstream {
         body: Bytes,
     ) -> Result<Response<Body>, Broken> {
         let request =
-            self.request(Method::POST, &self.target(head), headers::outbound(&head.headers), body)?;
+            self.request(head.method.clone(), &self.target(head), headers::outbound(&head.headers), body)?;
         passed_on(sender.send_request(request).await.map_err(|_| Broken::Interrupted)?)
     }
 

@@ -37,9 +37,12 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
+use tokio::time::timeout;
 
-/// How long a request waits for a child that is just being started.
+/// How long a request waits for a child that is just being started, before anything is decided about it.
 const WAIT: Duration = Duration::from_secs(5);
+/// And afterwards: what was permitted is sent at once or not at all (D-5).
+const AT_ONCE: Duration = Duration::from_millis(400);
 /// Notifications about a session of the client's own.
 const SESSION: [&str; 4] = [
     "notifications/initialized",
@@ -106,9 +109,7 @@ impl StdioUpstream {
 
     /// Room for one call of this request's era.
     pub(crate) async fn checkout(&self, head: &Head) -> Result<Slot, Unavailable> {
-        let child = self.child(era(&head.headers)).await.ok_or(Unavailable::NoUpstream)?;
-        let reserved = tokio::time::timeout(WAIT, child.board.reserve()).await;
-        reserved.ok().and_then(Result::ok).ok_or(Unavailable::NoUpstream)
+        self.room(era(&head.headers), WAIT).await.ok_or(Unavailable::NoUpstream)
     }
 
     /// Sends a message, once. A slot was checked out before a grant was spent.
@@ -128,7 +129,7 @@ impl StdioUpstream {
             Message::Response { .. } => return Ok(accepted()),
         };
         if request.method == "initialize" && era == Era::Legacy {
-            let child = self.child(era).await.ok_or(Broken::Unreachable)?;
+            let child = self.child(era, AT_ONCE).await.ok_or(Broken::Unreachable)?;
             return Ok(introduce(&child, request));
         }
         let manner = Manner {
@@ -139,7 +140,7 @@ impl StdioUpstream {
         };
         let slot = match slot {
             Some(slot) => slot,
-            None => self.checkout(head).await.map_err(|_| Broken::Unreachable)?,
+            None => self.room(era, AT_ONCE).await.ok_or(Broken::Unreachable)?,
         };
         let exchange = slot.call(&body, manner.modern).map_err(|Gone| Broken::Unreachable)?;
         reply::respond(exchange, manner).await
@@ -147,28 +148,32 @@ impl StdioUpstream {
 
     /// One request of our own, for the survey; none if this era cannot be asked.
     pub(crate) async fn ask(&self, era: Era, method: &str, params: &serde_json::Value) -> Option<Bytes> {
-        hello::ask(&self.child(era).await?.board, method, params).await.ok()
+        hello::ask(&self.child(era, WAIT).await?.board, method, params).await.ok()
     }
 
     /// What the child of an era said of itself.
     pub(crate) async fn hello(&self, era: Era) -> Option<(String, Bytes)> {
-        self.child(era).await.map(|child| (child.hello.version.clone(), child.hello.result.clone()))
+        self.child(era, WAIT).await.map(|child| (child.hello.version.clone(), child.hello.result.clone()))
     }
 
     async fn tell(&self, era: Era, method: &str, body: &[u8]) -> Result<Response<Body>, Broken> {
         if !SESSION.contains(&method) {
-            let child = self.child(era).await.ok_or(Broken::Unreachable)?;
-            child.board.reserve().await.map_err(|Gone| Broken::Unreachable)?.tell(body);
+            self.room(era, AT_ONCE).await.ok_or(Broken::Unreachable)?.tell(body);
         }
         Ok(accepted())
     }
 
-    async fn child(&self, era: Era) -> Option<Arc<Spoken>> {
+    async fn room(&self, era: Era, wait: Duration) -> Option<Slot> {
+        let child = self.child(era, wait).await?;
+        timeout(wait, child.board.reserve()).await.ok()?.ok()
+    }
+
+    async fn child(&self, era: Era, wait: Duration) -> Option<Arc<Spoken>> {
         let lane = match era {
             Era::Modern => &self.modern,
             Era::Legacy => &self.legacy,
         };
-        match lane.ready(WAIT).await {
+        match lane.ready(wait).await {
             Readiness::Up(child) => Some(child),
             Readiness::Foreign(_) | Readiness::Away => None,
         }

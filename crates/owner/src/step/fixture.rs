@@ -93,8 +93,11 @@ impl World {
                 resource_scopes: negotiation.scopes.clone(),
                 consequence: None,
                 definition: None,
+                surface: None,
             },
             unit: Some(unit.parse().unwrap()),
+            changed: false,
+            accepted: None,
         };
         let unit = Unit {
             id: unit.parse().unwrap(),

@@ -68,6 +68,9 @@ impl Table<'_> {
             return Err("the resource owner does not trust this resource server");
         }
         let registered = self.facts.registered.as_ref().ok_or("this resource is no longer registered")?;
+        if registered.changed {
+            return Err("this tool is not as its owner last saw it; she has to look at the change first");
+        }
         let needed = &self.negotiation.scopes;
         if !needed.iter().all(|scope| registered.resource.resource_scopes.contains(scope)) {
             return Err("a scope of this request is no longer registered");

@@ -25,6 +25,7 @@ pub mod isolation;
 pub mod policy;
 pub mod registry;
 pub mod servers;
+pub mod sessions;
 pub mod tickets;
 
 pub use race::wait;
@@ -304,6 +305,11 @@ macro_rules! store_suite {
         #[test]
         fn pulls_do_not_mix() {
             $crate::store::suite::registry::pulls_do_not_mix(&$place);
+        }
+
+        #[test]
+        fn a_changed_tool_waits_for_her() {
+            $crate::store::suite::registry::a_changed_tool_waits_for_her(&$place);
         }
 
         // FED-16

@@ -10,6 +10,7 @@ use crate::json::{self, Json, Limits};
 use crate::jws::{self, BadJws, KeyName};
 use crate::key::{SigningKey, VerifyingKey};
 use crate::payload::metadata::ResourceMetadata;
+use crate::sig::SKEW_SECONDS;
 use serde_json::Value;
 
 /// The `typ` of the signed copy.
@@ -38,6 +39,9 @@ pub enum BadDocument {
     /// The signed copy is not a JWS of this kind under a published key.
     #[error("the signature of the resource metadata does not verify")]
     Signature,
+    /// The signed copy is not of this time, or its times are not whole numbers.
+    #[error("the signed copy of the resource metadata is not valid now")]
+    Time,
     /// The signed copy says something else than the plain one.
     #[error("the signed copy of the resource metadata says something else")]
     Disagreement,
@@ -102,8 +106,9 @@ impl Unverified {
     /// Verifies the signed copy under the resource's published keys, by `kid`, and holds the plain one against it.
     ///
     /// # Errors
-    /// When there is no signed copy, no published key signed it, its `iss` is another resource, or the copies differ.
-    pub fn trust(self, keys: &[(String, VerifyingKey)]) -> Result<Document, BadDocument> {
+    /// When there is no signed copy, no published key signed it, its `iss` is another resource, it is not valid `now`, or
+    /// the copies differ.
+    pub fn trust(self, keys: &[(String, VerifyingKey)], now: Timestamp) -> Result<Document, BadDocument> {
         let signed = self.signed.ok_or(BadDocument::Unsigned)?;
         if signed.typ() != Some(TYP) {
             return Err(BadDocument::Signature);
@@ -115,6 +120,9 @@ impl Unverified {
         if claims.get("iss").and_then(Json::as_str) != Some(&self.resource) {
             return Err(BadDocument::AnotherResource);
         }
+        if !is_timely(&claims, now) {
+            return Err(BadDocument::Time);
+        }
         if !agree(&self.plain, &claims) {
             return Err(BadDocument::Disagreement);
         }
@@ -125,8 +133,12 @@ impl Unverified {
     ///
     /// # Errors
     /// As there, and when a member the profile requires is missing.
-    pub fn verify(self, keys: &[(String, VerifyingKey)]) -> Result<ResourceMetadata, BadDocument> {
-        self.trust(keys)?.metadata()
+    pub fn verify(
+        self,
+        keys: &[(String, VerifyingKey)],
+        now: Timestamp,
+    ) -> Result<ResourceMetadata, BadDocument> {
+        self.trust(keys, now)?.metadata()
     }
 
     /// Takes a document that has no signed copy as it is.
@@ -136,6 +148,18 @@ impl Unverified {
     pub fn accept_unsigned(self) -> Result<Document, BadDocument> {
         if self.signed.is_some() { Err(BadDocument::Unverified) } else { Ok(Document(self.plain)) }
     }
+}
+
+/// Whether the times the copy gives admit `now`. None need be given; one that is no whole number is not passed over.
+fn is_timely(claims: &Json, now: Timestamp) -> bool {
+    let holds = |name: &str, rule: fn(i64, i64) -> bool| match claims.get(name) {
+        None => true,
+        Some(Json::Number(at)) => at.as_i64().is_some_and(|at| rule(at, now.0)),
+        Some(_) => false,
+    };
+    holds("exp", |exp, now| now < exp)
+        && holds("nbf", |nbf, now| nbf <= now.saturating_add(SKEW_SECONDS))
+        && holds("iat", |_, _| true)
 }
 
 /// Whether the two copies have the same members with the same values.

@@ -111,6 +111,9 @@ pub struct OwnedResource {
     /// `s256` of the pinned definition (D-30).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<S256>,
+    /// What the tool says of itself, for its owner to compare; the server's own words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surface: Option<serde_json::Value>,
 }
 
 /// The answer of `owner_resources_endpoint`.
@@ -193,6 +196,10 @@ mod tests {
         let mut keys = json["keys"].as_array().unwrap().clone();
         keys.push(serde_json::json!({"kty": "EC", "crv": "P-256"}));
         keys.push(serde_json::json!([keys[0]["crv"], keys[0]["kty"], keys[0]["x"]]));
+        for x in crate::key::tests::unfit_points() {
+            keys.push(serde_json::json!({"kty": "OKP", "crv": "Ed25519", "x": crate::b64::encode(x)}));
+        }
+        assert!(keys.len() < MAX_KEYS);
         let set: KeySet = serde_json::from_value(serde_json::json!({ "keys": keys })).unwrap();
         assert_eq!(set.keys(), vec![(key.kid(), key.verifying().clone())]);
     }

@@ -44,14 +44,21 @@ pub enum PermissionFault {
     InvalidResourceId,
     /// A scope outside the registration.
     InvalidScope,
+    /// The tool is not the one the owner has seen (D-30); negotiating cannot cure that.
+    ToolChanged,
 }
 
 impl PermissionFault {
+    /// Every fault.
+    pub const ALL: [PermissionFault; 3] =
+        [PermissionFault::InvalidResourceId, PermissionFault::InvalidScope, PermissionFault::ToolChanged];
+
     /// The `error` value; the status is 400.
     pub fn as_str(self) -> &'static str {
         match self {
             PermissionFault::InvalidResourceId => "invalid_resource_id",
             PermissionFault::InvalidScope => "invalid_scope",
+            PermissionFault::ToolChanged => "tool_changed",
         }
     }
 }
@@ -268,5 +275,42 @@ mod tests {
         );
         let dead = Introspection::from_json(br#"{"active":false}"#).unwrap();
         assert!(matches!(dead, Introspection::Dead(reason) if reason.is_terminal()));
+    }
+
+    /// An active answer whose `exp`, `iat` or permission's `exp` is this text.
+    fn answer(exp: &str, iat: &str, permission: &str) -> Option<Introspection> {
+        let jwk = r#"{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}"#;
+        let permission =
+            format!(r#"{{"resource_id":"vault/x","resource_scopes":["x:read"],"exp":{permission}}}"#);
+        let text = format!(
+            r#"{{"active":true,"iss":"https://as","aud":"https://gw","owner":"alice","iat":{iat},"exp":{exp},
+                "token_type":"PoP","cnf":{{"jwk":{jwk}}},"permissions":[{permission}],
+                "contract":"s256:RBNvo1WzZ4oRRq0W9-hknpT7T8If536DEMBg9hyq_4o","family":"f"}}"#
+        );
+        Introspection::from_json(text.as_bytes())
+    }
+
+    // CORE-86, CORE-96: a time of another type is not a time that was left out.
+    #[test]
+    fn times_of_an_answer_are_whole_numbers() {
+        let live = |found: Option<Introspection>| matches!(found, Some(Introspection::Live(_)));
+        assert!(live(answer("1790000000", "-1", "1790000000")));
+        for text in [
+            "\"1790000000\"",
+            "\"soon\"",
+            "true",
+            "[1790000000]",
+            "{}",
+            "1790000000.0",
+            "1.79e9",
+            "1e400",
+            "1e30",
+            "9223372036854775808",
+        ] {
+            assert_eq!(answer(text, "1", "1"), None, "exp {text}");
+            assert_eq!(answer("1", text, "1"), None, "iat {text}");
+            assert_eq!(answer("1", "1", text), None, "permission {text}");
+        }
+        assert_eq!((answer("null", "1", "1"), answer("1", "null", "1")), (None, None));
     }
 }

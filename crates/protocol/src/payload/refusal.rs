@@ -33,6 +33,10 @@ pub enum Code {
     ToolChanged,
     /// A protected call may not be run as a task here.
     TaskNotServed,
+    /// The session is another key's.
+    SessionBound,
+    /// The session is not one this process knows.
+    SessionNotFound,
     /// The request is malformed in a way no other code names.
     InvalidRequest,
     /// The content coding is not served.
@@ -49,7 +53,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, for tables and tests.
-    pub const ALL: [Code; 18] = [
+    pub const ALL: [Code; 20] = [
         Code::AccessRevoked,
         Code::AlreadyConsumed,
         Code::OperationRequired,
@@ -62,6 +66,8 @@ impl Code {
         Code::ConsequenceChanged,
         Code::ToolChanged,
         Code::TaskNotServed,
+        Code::SessionBound,
+        Code::SessionNotFound,
         Code::InvalidRequest,
         Code::UnsupportedMediaType,
         Code::Misdirected,
@@ -85,6 +91,8 @@ impl Code {
             Code::ConsequenceChanged => "consequence_changed",
             Code::ToolChanged => "tool_changed",
             Code::TaskNotServed => "task_not_served",
+            Code::SessionBound => "session_bound",
+            Code::SessionNotFound => "session_not_found",
             Code::InvalidRequest => "invalid_request",
             Code::UnsupportedMediaType => "unsupported_media_type",
             Code::Misdirected => "misdirected_request",
@@ -104,7 +112,8 @@ impl Code {
             | Code::InvalidOrigin
             | Code::UnknownTool
             | Code::ConsequenceChanged
-            | Code::ToolChanged => 403,
+            | Code::ToolChanged
+            | Code::SessionBound => 403,
             Code::RequestBodyTooLarge => 413,
             Code::TemporarilyUnavailable => 503,
             Code::InvalidToken => 401,
@@ -112,7 +121,7 @@ impl Code {
             Code::UnsupportedMediaType => 415,
             Code::Misdirected => 421,
             Code::MethodNotAllowed => 405,
-            Code::NotFound => 404,
+            Code::NotFound | Code::SessionNotFound => 404,
             Code::UpstreamFailed => 502,
         }
     }

@@ -112,3 +112,6 @@ impl Rpt {
         Ok((verified.claims()?, verified))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,9 +11,18 @@ use std::path::Path;
 
 const LIMITS: Limits = Limits { bytes: 16 * 1024 * 1024, seconds: 30 };
 
+/// For a stream, which is read as it comes.
+const STREAM: Limits = Limits { bytes: 16 * 1024 * 1024, seconds: 2 * 3600 };
+
 /// The authority said no, with its sentence.
 #[derive(Debug)]
 pub(super) struct Refused(String);
+
+impl Refused {
+    pub(super) fn because(sentence: &str) -> Self {
+        Self(sentence.to_owned())
+    }
+}
 
 impl std::fmt::Display for Refused {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -42,6 +51,7 @@ impl Client {
             SigningKey::from_pem(&pem).with_context(|| format!("{} holds no Ed25519 key", key.display()))?;
         let http = Http::new(Reach::Configured);
         let issuer = authority.trim_end_matches('/');
+        crate::origin::identifier("the authority", issuer)?;
         let [path, ..] = AUTHORITY_PATHS;
         let request = http::Request::get(format!("{issuer}{path}")).body(Bytes::new())?;
         let answer = http.send(request, LIMITS).await.with_context(|| format!("cannot reach {issuer}"))?;
@@ -61,6 +71,22 @@ impl Client {
         self.send(http::Method::POST, path, None, serde_json::to_vec(body)?.into()).await
     }
 
+    /// Follows a stream until `enough`, shown each further piece of it, says so, or it ends. `after` is the last event
+    /// that was seen.
+    pub(super) async fn follow(
+        &self,
+        path: &str,
+        after: Option<&str>,
+        enough: &mut (dyn for<'a> FnMut(&'a [u8]) -> bool + Send),
+    ) -> anyhow::Result<()> {
+        let mut request = self.request(&http::Method::GET, path, None, Bytes::new())?;
+        if let Some(after) = after {
+            request.headers_mut().insert("last-event-id", after.parse()?);
+        }
+        let answer = self.http.send_until(request, STREAM, enough).await.context("the stream broke")?;
+        if answer.status().is_success() { Ok(()) } else { read(&answer).map(drop) }
+    }
+
     async fn send(
         &self,
         method: http::Method,
@@ -68,12 +94,25 @@ impl Client {
         query: Option<&str>,
         body: Bytes,
     ) -> anyhow::Result<Value> {
+        let request = self.request(&method, path, query, body)?;
+        let answer = self.http.send(request, LIMITS).await.context("the authority cannot be reached")?;
+        read(&answer)
+    }
+
+    /// A signed request.
+    fn request(
+        &self,
+        method: &http::Method,
+        path: &str,
+        query: Option<&str>,
+        body: Bytes,
+    ) -> anyhow::Result<http::Request<Bytes>> {
         let mut address = format!("{}/{path}", self.endpoint.trim_end_matches('/'));
         if let Some(query) = query {
             address = format!("{address}?{query}");
         }
         let url = url::Url::parse(&address)?;
-        let mut request = http::Request::builder().method(&method).uri(&address).body(body)?;
+        let mut request = http::Request::builder().method(method).uri(&address).body(body)?;
         if !request.body().is_empty() {
             request.headers_mut().insert("content-type", http::HeaderValue::from_static("application/json"));
         }
@@ -90,8 +129,7 @@ impl Client {
         let options = SignOptions { nonce: Some(&nonce), ..SignOptions::default() };
         let signed = sig::sign(&facts, &self.key, crate::clock::now(), &options)?;
         signed.insert_into(request.headers_mut());
-        let answer = self.http.send(request, LIMITS).await.context("the authority cannot be reached")?;
-        read(&answer)
+        Ok(request)
     }
 }
 

@@ -15,6 +15,7 @@ pub(super) fn answer(act: &Act, value: &Value) -> String {
         Act::Connections => connections(value),
         Act::Revoke { handle } => revoked(handle, value),
         Act::Resources => resources(value),
+        Act::Accept { resource, yes } => super::accept::show(resource, *yes, value),
         Act::ResourceServers => servers(value),
         Act::Policies => policies(value),
         Act::Ledger { .. } => ledger(value),
@@ -121,8 +122,11 @@ fn revoked(handle: &str, value: &Value) -> String {
 
 fn resources(value: &Value) -> String {
     let rows = rows(value, |item| {
-        let unit =
-            if at(item, "unit").is_null() { "ungoverned: denied".into() } else { text(at(item, "unit")) };
+        let unit = match (at(item, "unit"), at(item, "changed")) {
+            (Value::Null, _) => "ungoverned: denied".into(),
+            (_, Value::Bool(true)) => "changed: suspended until `sayso owner accept`".into(),
+            (unit, _) => text(unit),
+        };
         vec![text(at(item, "_id")), text(at(item, "resource_scopes")), unit, text(at(item, "ask_me"))]
     });
     table(&["RESOURCE", "SCOPES", "UNIT", "ASKS"], &rows)

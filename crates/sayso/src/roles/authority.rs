@@ -1,8 +1,10 @@
 //! `sayso authority`: owners, their resource servers, and the HTTP they are asked through.
 
+use super::doors::Doors;
 use super::{Address, Command, Start, interrupted, store_file, until};
 use crate::clock;
 use crate::home::Home;
+use crate::metrics::{self, Listening, Metrics};
 use crate::settings::Settings;
 use crate::tables::ResourceServerTable;
 use anyhow::{Context as _, bail};
@@ -33,6 +35,7 @@ struct Ready {
     owner: Option<String>,
     owner_key: Option<PathBuf>,
     owner_keys: Vec<PathBuf>,
+    metrics: String,
     version: &'static str,
 }
 
@@ -41,14 +44,20 @@ struct Ready {
 /// # Errors
 /// When something cannot be set up; the sentence says what to do.
 pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
+    super::raise_limits();
+    let interrupted = interrupted()?;
     let Start { settings, tables, home } = command.start()?;
     if tables.owner.is_empty() {
         bail!("name at least one owner: [[owner]] with name = \"alice\"");
     }
-    let (listener, issuer) = Address::read(&settings, "authority")?.bind("authority").await?;
+    let address = Address::read(&settings, "authority")?;
+    let doors = Doors::open(&address, &settings, &home, false).await?;
+    let listening = Listening::bind(&settings).await?;
+    let mut metrics = Metrics::new();
     let owners: Vec<OwnerName> = tables.owner.iter().map(|owner| owner.name.clone()).collect();
     let named = owners.iter().map(|name| Ok(Owner { name: name.clone(), namespace: clock::name()? }));
-    let authority = open(&settings, &home, &issuer, named.collect::<anyhow::Result<_>>()?).await?;
+    let named = named.collect::<anyhow::Result<_>>()?;
+    let authority = open(&settings, &home, &doors, named, &mut metrics).await?;
     let mut owner_keys = vec![];
     for owner in &owners {
         owner_keys.push(enrol(&**authority.store(), &home, owner).await?);
@@ -58,18 +67,21 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
     }
     let ready = Ready {
         ready: true,
-        authority: issuer.clone(),
+        authority: doors.issuer.clone(),
         owner: owners.first().map(ToString::to_string),
         owner_key: owner_keys.first().cloned(),
         owner_keys,
+        metrics: listening.url.clone(),
         version: env!("CARGO_PKG_VERSION"),
     };
     let (stop, stopped) = watch::channel(false);
-    let serving = tokio::spawn(sayso_authority::serve(listener, authority, until(&stopped)));
-    command.announce(&home, &ready, &format!("the authority is ready at {issuer}"))?;
-    interrupted().await;
+    let serving = tokio::spawn(sayso_authority::serve(doors.listeners, authority, until(&stopped)));
+    let showing = tokio::spawn(metrics::serve(metrics, listening, until(&stopped)));
+    command.announce(&home, &ready, &format!("the authority is ready at {}", doors.issuer))?;
+    interrupted.await;
     let _ = stop.send(true);
     serving.await??;
+    showing.await??;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -77,22 +89,28 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
 pub(crate) async fn open(
     settings: &Settings,
     home: &Home,
-    issuer: &str,
+    doors: &Doors,
     owners: Vec<Owner>,
+    metrics: &mut Metrics,
 ) -> anyhow::Result<Arc<Authority>> {
+    let observed = metrics.negotiations();
     let config = Config {
         interval: settings.whole("authority.interval", INTERVAL)?,
         edition: settings.edition()?,
         require_signed_polls: settings.parse("authority.require_signed_polls")?,
         owners,
-        ..Config::at(issuer)
+        portal: doors.portal.clone(),
+        observed: observed.clone(),
+        ..Config::at(&doors.issuer)
     };
     let path = store_file(settings)?.unwrap_or_else(|| home.path("sayso.db"));
-    let store =
-        SqliteStore::open(&path).with_context(|| format!("cannot open the store {}", path.display()))?;
+    let store = SqliteStore::open(&path)
+        .with_context(|| format!("cannot open the store {}; `store.url` names another", path.display()))?;
     let keys = Keys::open_or_create(&home.path(""))?;
     let fetch = Arc::new(Client::new(Reach::Configured));
-    Ok(Authority::open(config, keys, Arc::new(store), fetch, Arc::new(clock::now)).await?)
+    let store: Arc<dyn Store> = Arc::new(store.observed(observed));
+    metrics.pending(Arc::clone(&store));
+    Ok(Authority::open(config, keys, store, fetch, Arc::new(clock::now)).await?)
 }
 
 /// Names of owners become names of files.

@@ -2,6 +2,7 @@
 
 use super::{Address, Command, Start, interrupted, until};
 use crate::clock;
+use crate::metrics::{self, Listening, Metrics};
 use crate::settings::Settings;
 use crate::tables::ResourceTable;
 use anyhow::bail;
@@ -9,7 +10,7 @@ use sayso_enforce::authority::http::HttpAuthority;
 use sayso_enforce::authority::keys::HttpKeys;
 use sayso_enforce::listing::Reader;
 use sayso_fetch::{Client, Fetch, Reach};
-use sayso_gateway::{Gateway, GatewayConfig, ResourceConfig};
+use sayso_gateway::{Enforcement, Gateway, GatewayConfig, ResourceConfig};
 use sayso_protocol::{ClientId, SigningKey};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -28,6 +29,7 @@ struct Ready {
     gateway: String,
     resource: Option<String>,
     resources: Vec<String>,
+    metrics: String,
     version: &'static str,
 }
 
@@ -36,6 +38,8 @@ struct Ready {
 /// # Errors
 /// When something cannot be set up; the sentence says what to do.
 pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
+    super::raise_limits();
+    let interrupted = interrupted()?;
     let Start { settings, tables, home } = command.start()?;
     if tables.resource.is_empty() {
         bail!(
@@ -43,24 +47,38 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
         );
     }
     let (listener, url) = Address::read(&settings, "gateway")?.bind("gateway").await?;
+    let listening = Listening::bind(&settings).await?;
+    let mut metrics = Metrics::new();
     let (key, _) = home.key("gateway")?;
-    let gateway = assemble(&settings, &tables.resource, &url, key)?;
+    let gateway = assemble(&settings, &tables.resource, &url, key, &mut metrics)?;
     let resources: Vec<String> = tables.resource.iter().map(|it| format!("{url}{}", it.path)).collect();
     let ready = Ready {
         ready: true,
         gateway: url.clone(),
         resource: resources.first().cloned(),
         resources,
+        metrics: listening.url.clone(),
         version: env!("CARGO_PKG_VERSION"),
     };
     let (stop, stopped) = watch::channel(false);
     let end = until(&stopped);
     let serving = tokio::spawn(async move { sayso_gateway::serve(listener, gateway, end).await });
+    let showing = tokio::spawn(metrics::serve(metrics, listening, until(&stopped)));
     command.announce(&home, &ready, &format!("the gateway is ready at {url}"))?;
-    interrupted().await;
+    interrupted.await;
     let _ = stop.send(true);
     serving.await??;
+    showing.await??;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Said at every start, since it is easily left on (D-6).
+pub(crate) fn warn_of_nothing(enforcement: Enforcement, path: &str) {
+    if enforcement == Enforcement::Nothing {
+        tracing::warn!(
+            "enforce = []: nobody is asked about {path}; whatever is a message reaches the server behind it"
+        );
+    }
 }
 
 fn assemble(
@@ -68,6 +86,7 @@ fn assemble(
     tables: &[ResourceTable],
     url: &str,
     key: SigningKey,
+    metrics: &mut Metrics,
 ) -> anyhow::Result<Gateway> {
     let fetch: Arc<dyn Fetch> = Arc::new(Client::new(Reach::Configured));
     let client_id = ClientId::parse(url)?;
@@ -77,6 +96,7 @@ fn assemble(
         keys: Arc::new(HttpKeys::new(Arc::clone(&fetch), *issuer, Arc::new(clock::now))),
     };
     let resource = |table: &ResourceTable| {
+        warn_of_nothing(table.enforcement()?, &table.path);
         let authority = HttpAuthority::new(
             Arc::clone(&fetch),
             table.authority.clone(),
@@ -93,6 +113,7 @@ fn assemble(
             authority: Arc::new(authority),
             edition: settings.edition()?,
             tools: table.tools()?,
+            enforcement: table.enforcement()?,
             open_methods: table.open_methods.clone(),
             allowed_origins: table.allowed_origins.clone(),
             accept_uncovered_body: table.accept_uncovered_body,
@@ -108,5 +129,5 @@ fn assemble(
         body_limit: settings.whole("gateway.body_limit", BODY_LIMIT)?,
         key: key.clone(),
     };
-    Ok(Gateway::new(config, Arc::new(clock::now))?)
+    Ok(Gateway::observed(config, Arc::new(clock::now), Some(metrics.decisions()))?)
 }

@@ -1,7 +1,11 @@
 //! The parts of `up`: listeners first, since public URLs follow from them, then store, authority, vault, gateway.
 
+use super::behind::{Behind, Named};
+use super::keeper::Keeper;
 use crate::home::Home;
 use crate::local::LocalAuthority;
+use crate::metrics::{self, Listening, Metrics};
+use crate::roles::doors::{self, Doors};
 use crate::roles::{self, Address};
 use crate::settings::Settings;
 use crate::tables::ResourceServerTable;
@@ -10,35 +14,43 @@ use anyhow::Context as _;
 use sayso_authority::{Authority, Caller, ProtectionApi};
 use sayso_enforce::authority::keys::KnownKeys;
 use sayso_enforce::listing::Reader;
-use sayso_enforce::resource::ToolSettings;
-use sayso_gateway::{Gateway, GatewayConfig, ResourceConfig};
+use sayso_gateway::{Enforcement, Gateway, GatewayConfig, ResourceConfig};
 use sayso_owner::store::Store;
-use sayso_owner::unit::Owner;
+use sayso_owner::unit::{Owner, Unit};
 use sayso_protocol::payload::edition::Edition;
 use sayso_protocol::{ClientId, OwnerName, Realm, SigningKey};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+
+/// Seconds between two listings of a server.
+const SURVEY_INTERVAL: RangeInclusive<u64> = 1..=3600;
 
 /// What the settings ask for, parsed.
 pub(super) struct Wanted {
     pub(super) data: PathBuf,
     pub(super) owner: OwnerName,
-    pub(super) realm: Realm,
+    /// The realm asked for; otherwise the server's own name makes one.
+    pub(super) realm: Option<Realm>,
+    pub(super) named: Named,
     edition: Edition,
     authority: Address,
     gateway: Address,
     body_limit: usize,
     allowed_origins: Vec<String>,
+    pub(super) enforcement: Enforcement,
+    pub(super) survey_interval: Duration,
 }
 
 impl Wanted {
     pub(super) fn read(settings: &Settings) -> anyhow::Result<Self> {
         let owner: OwnerName = settings.parse("owner.name")?;
-        let origins = settings.text("gateway.allowed_origins").unwrap_or_default();
-        let origins: Vec<_> = origins.split(',').filter(|it| !it.is_empty()).map(str::to_owned).collect();
+        roles::authority::check_name(&owner)?;
+        let origins = settings.list("gateway.allowed_origins");
         for origin in &origins {
             crate::origin::of_page("gateway.allowed_origins", origin)?;
         }
@@ -46,15 +58,24 @@ impl Wanted {
         settings.whole("authority.interval", roles::authority::INTERVAL)?;
         settings.parse::<bool>("authority.require_signed_polls")?;
         roles::store_file(settings)?;
+        doors::check(settings)?;
+        Address::read(settings, "metrics")?;
         Ok(Self {
             data: settings.parse("data")?,
-            realm: vault::SERVER_NAME.parse()?,
+            realm: settings
+                .text("gateway.realm")
+                .map(Realm::parse)
+                .transpose()
+                .context("`gateway.realm` is not a realm")?,
+            named: Named::read(settings)?,
             owner,
             edition: settings.edition()?,
             authority: Address::read(settings, "authority")?,
             gateway: Address::read(settings, "gateway")?,
             body_limit: settings.whole("gateway.body_limit", roles::gateway::BODY_LIMIT)?,
             allowed_origins: origins,
+            enforcement: settings.enforcement()?,
+            survey_interval: Duration::from_secs(settings.whole("gateway.survey_interval", SURVEY_INTERVAL)?),
         })
     }
 }
@@ -65,46 +86,57 @@ pub(super) struct Parts {
     pub(super) gateway_url: String,
     pub(super) client_id: ClientId,
     pub(super) owner_key: PathBuf,
+    /// What a new installation starts from.
+    pub(super) first: Vec<Unit>,
+    pub(super) realm: Realm,
     services: Services,
 }
 
 /// What listens, each with its socket.
 struct Services {
-    authority: TcpListener,
+    authority: Vec<TcpListener>,
     gateway: (TcpListener, Gateway),
-    vault: (TcpListener, vault::Vault),
+    vault: Option<(TcpListener, vault::Vault)>,
+    keeper: Option<Keeper>,
+    metrics: (Listening, Metrics),
 }
 
 impl Parts {
-    pub(super) async fn assemble(wanted: &Wanted, settings: &Settings, home: &Home) -> anyhow::Result<Self> {
-        let (authority_listener, issuer) = wanted.authority.bind("authority").await?;
+    pub(super) async fn assemble(
+        wanted: &mut Wanted,
+        settings: &Settings,
+        home: &Home,
+    ) -> anyhow::Result<Self> {
+        let doors = Doors::open(&wanted.authority, settings, home, true).await?;
+        let issuer = doors.issuer.clone();
         let (gateway_listener, gateway_url) = wanted.gateway.bind("gateway").await?;
-        let vault_listener =
-            TcpListener::bind("127.0.0.1:0").await.context("no free port for the demo vault")?;
-        let upstream = format!("http://{}/mcp", vault_listener.local_addr()?);
+        let listening = Listening::bind(settings).await?;
+        let mut metrics = Metrics::new();
+        let behind = Behind::open(wanted, home).await?;
         let client_id =
             ClientId::parse(gateway_url.clone()).context("the gateway's public url is too long")?;
         let (gateway_key, _) = home.key("gateway")?;
 
         let owner = Owner { name: wanted.owner.clone(), namespace: wanted.owner.to_string() };
-        let authority = roles::authority::open(settings, home, &issuer, vec![owner]).await?;
+        let authority = roles::authority::open(settings, home, &doors, vec![owner], &mut metrics).await?;
         let store = &**authority.store();
         let owner_key = roles::authority::enrol(store, home, &wanted.owner).await?;
-        admit_gateway(store, wanted, &client_id, &gateway_key).await?;
+        admit_gateway(store, wanted, &behind.realm, &client_id, &gateway_key).await?;
         let caller = Caller { owner: wanted.owner.clone(), client_id: client_id.clone() };
         let resource = ResourceConfig {
             path: "/mcp".into(),
-            realm: wanted.realm.clone(),
+            realm: behind.realm.clone(),
             owner: wanted.owner.clone(),
             as_uri: issuer.clone(),
             authority: Arc::new(LocalAuthority::new(ProtectionApi::new(Arc::clone(&authority)), caller)),
             edition: wanted.edition,
-            tools: vault_tools(&wanted.realm)?,
+            tools: behind.tools.clone(),
+            enforcement: wanted.enforcement,
             open_methods: vec![],
             allowed_origins: wanted.allowed_origins.clone(),
             accept_uncovered_body: false,
             serve_query: false,
-            upstream: upstream.into(),
+            upstream: behind.upstream,
         };
         let keys = Arc::new(KnownKeys(vec![authority.request_key().clone()]));
         let config = GatewayConfig {
@@ -115,24 +147,56 @@ impl Parts {
             resources: vec![resource],
             body_limit: wanted.body_limit,
         };
+        let gateway = Gateway::observed(config, Arc::new(clock::now), Some(metrics.decisions()))?;
+        let keeper = behind.watched.map(|watched| Keeper {
+            gateway: gateway.clone(),
+            authority: Arc::clone(&authority),
+            watched,
+            realm: behind.realm.clone(),
+            owner: wanted.owner.clone(),
+            client_id: client_id.clone(),
+            published: behind.tools,
+        });
         let services = Services {
-            authority: authority_listener,
-            gateway: (gateway_listener, Gateway::new(config, Arc::new(clock::now))?),
-            vault: (vault_listener, vault::Vault::open(&home.folder("vault")?)?),
+            authority: doors.listeners,
+            gateway: (gateway_listener, gateway),
+            vault: behind.vault,
+            keeper,
+            metrics: (listening, metrics),
         };
-        Ok(Self { authority, gateway_url, client_id, owner_key, services })
+        let (first, realm) = (behind.first, behind.realm);
+        Ok(Self { authority, gateway_url, client_id, owner_key, first, realm, services })
+    }
+
+    /// Where the metrics are.
+    pub(super) fn metrics_url(&self) -> String {
+        self.services.metrics.0.url.clone()
     }
 
     /// Serves until `stopped` turns true.
     pub(super) fn serve(self, stopped: &watch::Receiver<bool>) -> JoinSet<anyhow::Result<()>> {
         let until = || roles::until(stopped);
-        let Services { authority, gateway: (listener, gateway), vault: (upstream, vault) } = self.services;
+        let Services { authority, gateway: (listener, gateway), vault, keeper, metrics } = self.services;
         let mut serving = JoinSet::new();
         let (end, her_side) = (until(), self.authority);
         serving.spawn(async move { Ok(sayso_authority::serve(authority, her_side, end).await?) });
         let end = until();
         serving.spawn(async move { Ok(sayso_gateway::serve(listener, gateway, end).await?) });
-        serving.spawn(vault::serve(vault, upstream, until()));
+        if let Some((listener, vault)) = vault {
+            serving.spawn(vault::serve(vault, listener, until()));
+        }
+        if let Some(keeper) = keeper {
+            let end = until();
+            serving.spawn(async move {
+                tokio::select! {
+                    () = keeper.keep() => {}
+                    () = end => {}
+                }
+                Ok(())
+            });
+        }
+        let (listening, metrics) = metrics;
+        serving.spawn(metrics::serve(metrics, listening, until()));
         serving
     }
 }
@@ -141,6 +205,7 @@ impl Parts {
 async fn admit_gateway(
     store: &dyn Store,
     wanted: &Wanted,
+    realm: &Realm,
     client_id: &ClientId,
     key: &SigningKey,
 ) -> anyhow::Result<()> {
@@ -151,27 +216,6 @@ async fn admit_gateway(
         name: None,
     };
     let pinned = Some(key.verifying().thumbprint());
-    let server = roles::authority::resource_server(&table, wanted.realm.to_string(), pinned);
+    let server = roles::authority::resource_server(&table, realm.to_string(), pinned);
     Ok(store.settle_resource_server(&server, clock::now()).await?)
-}
-
-/// The demo vault's tools; other servers say their own.
-fn vault_tools(realm: &Realm) -> anyhow::Result<Vec<ToolSettings>> {
-    let tools = [
-        ("get_positions", "positions:read"),
-        ("get_transactions", "transactions:read"),
-        ("execute_trade", "trades:execute"),
-    ];
-    let settings = |(tool, scope): (&str, &str)| {
-        Ok(ToolSettings {
-            tool: tool.parse()?,
-            resource_id: format!("{realm}/{tool}").parse()?,
-            scopes: vec![scope.parse()?],
-            single_use: tool == "execute_trade",
-            consequence: None,
-            definition: None,
-            mirrors: vec![],
-        })
-    };
-    tools.into_iter().map(settings).collect()
 }

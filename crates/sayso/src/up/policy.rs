@@ -1,15 +1,16 @@
 //! The first policy: what a new installation starts from, once the registry knows what there is.
 //!
-//! A unit is made only if it was never there, so that what she deleted stays deleted.
+//! It is made once for a server; what she deletes stays deleted, and a tool that appears later is ungoverned until
+//! she has seen it (D-29).
 
-use super::parts::Wanted;
 use crate::clock;
 use crate::home::Home;
 use anyhow::{Context as _, bail};
-use sayso_authority::{Authority, demo};
+use sayso_authority::Authority;
 use sayso_owner::ledger::Author;
 use sayso_owner::store::Edit;
-use sayso_protocol::ClientId;
+use sayso_owner::unit::Unit;
+use sayso_protocol::{ClientId, OwnerName, Realm};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -17,52 +18,67 @@ use tokio::time::Instant;
 const PATIENCE: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// Pulls the gateway's listing, then sees to it that the first units exist and carry this issuer.
+/// What a new installation in front of one server starts from.
+pub(super) struct First {
+    pub(super) units: Vec<Unit>,
+    pub(super) realm: Realm,
+}
+
+/// Pulls the gateway's listing, then sees to it that the first units were made and carry this issuer.
 pub(super) async fn settle(
     authority: &Authority,
-    wanted: &Wanted,
+    owner: &OwnerName,
     client_id: &ClientId,
+    first: &First,
     home: &Home,
 ) -> anyhow::Result<()> {
+    if !first.units.is_empty() {
+        pulled(authority, owner, client_id).await?;
+    }
+    reissue(authority, owner, home).await?;
+    let mark = home.folder("first-policy")?.join(first.realm.as_str());
+    if first.units.is_empty() || mark.exists() {
+        return Ok(());
+    }
+    let store = authority.store();
+    let registered = store.resources(owner).await?;
+    for unit in &first.units {
+        let governed = registered.iter().any(|entry| {
+            entry.client_id == *client_id
+                && unit.resources.contains(&entry.resource.id)
+                && entry.unit.is_some()
+        });
+        if !governed {
+            let made =
+                store.create_unit(owner, unit, authority.issuer(), &Author::Setup, clock::now()).await?;
+            made.with_context(|| format!("the first unit `{}` cannot be made", unit.id))?;
+        }
+    }
+    std::fs::write(&mark, b"").with_context(|| format!("cannot write {}", mark.display()))
+}
+
+async fn pulled(authority: &Authority, owner: &OwnerName, client_id: &ClientId) -> anyhow::Result<()> {
     let start = Instant::now();
-    while let Err(fault) = authority.pull(&wanted.owner, client_id).await {
+    while let Err(fault) = authority.pull(owner, client_id).await {
         if start.elapsed() > PATIENCE {
             bail!("the authority cannot read what its own gateway lists: {fault}");
         }
         tokio::time::sleep(AGAIN).await;
-    }
-    reissue(authority, wanted, home).await?;
-    let store = authority.store();
-    for unit in demo::first_units(wanted.realm.as_str())? {
-        let first = unit.template_id(wanted.owner.as_str())?;
-        if store.terms(&first).await?.is_none() {
-            let created = store
-                .create_unit(&wanted.owner, &unit, authority.issuer(), &Author::Setup, clock::now())
-                .await?;
-            created.with_context(|| format!("the first unit `{}` cannot be made", unit.id))?;
-        }
     }
     Ok(())
 }
 
 /// Published terms name the issuer that proffers them and never change, so under a new public URL every unit gets a
 /// new version.
-async fn reissue(authority: &Authority, wanted: &Wanted, home: &Home) -> anyhow::Result<()> {
+async fn reissue(authority: &Authority, owner: &OwnerName, home: &Home) -> anyhow::Result<()> {
     let before = std::fs::read_to_string(home.path("issuer")).unwrap_or_default();
     if before == authority.issuer() {
         return Ok(());
     }
     let store = authority.store();
-    for unit in store.units(&wanted.owner).await? {
+    for unit in store.units(owner).await? {
         let edited = store
-            .edit_unit(
-                &wanted.owner,
-                &unit.id,
-                &Edit::default(),
-                authority.issuer(),
-                &Author::Setup,
-                clock::now(),
-            )
+            .edit_unit(owner, &unit.id, &Edit::default(), authority.issuer(), &Author::Setup, clock::now())
             .await?;
         edited.with_context(|| format!("the terms of `{}` cannot be renewed", unit.id))?;
     }

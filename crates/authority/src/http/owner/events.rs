@@ -99,6 +99,7 @@ fn event(row: &Row) -> Option<Event> {
     let kind = match (record.kind, &record.family) {
         (Kind::Promised, _) if record.entry.get("asks").is_some() => "pending",
         (Kind::Approved | Kind::Denied, Some(_)) => "decided",
+        (Kind::Connected, None) if record.handle.is_none() => "signed_in",
         (Kind::Approved | Kind::Revoked, None) if record.handle.is_none() => "resource_server",
         (Kind::Revoked, _) => "revoked",
         _ => return None,

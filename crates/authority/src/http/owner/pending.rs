@@ -6,19 +6,16 @@
 use super::super::Shared;
 use super::super::answer::{Detail, json};
 use super::{Hers, named};
-use crate::Authority;
+use crate::asked;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use http::StatusCode;
 use sayso_owner::decision::Answer;
-use sayso_owner::negotiation::{Ask, Commitment};
-use sayso_owner::store::{Unavailable, Waiting};
+use sayso_owner::negotiation::Ask;
+use sayso_owner::store::Waiting;
 use sayso_protocol::payload::agreement::Mission;
-use sayso_protocol::{
-    ClientId, Handle, NegotiationId, OwnerName, ResourceId, S256, Scope, Timestamp, ToolName, UnitId, b64,
-    json,
-};
+use sayso_protocol::{ClientId, Handle, NegotiationId, ResourceId, S256, Scope, Timestamp, ToolName, UnitId};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -88,7 +85,8 @@ pub(in super::super) async fn show(
     hers: Hers,
 ) -> Result<Response, Detail> {
     let family = named(family, |id| NegotiationId::parse(id).ok(), UNKNOWN)?;
-    let found = find(&authority, &hers.owner, &family).await?.ok_or_else(|| Detail::unknown(UNKNOWN))?;
+    let found =
+        asked::find(&authority, &hers.owner, &family).await?.ok_or_else(|| Detail::unknown(UNKNOWN))?;
     Ok(json(StatusCode::OK, &item(&found)))
 }
 
@@ -99,25 +97,9 @@ pub(in super::super) async fn decide(
 ) -> Result<Response, Detail> {
     let family = named(family, |id| NegotiationId::parse(id).ok(), UNKNOWN)?;
     let Decision { decision } = hers.json()?;
-    // Read for the log alone; whether it still waits is decided by the store.
-    let asked = find(&authority, &hers.owner, &family).await?.map(|waiting| waiting.ask);
-    let decided =
-        authority.store.decide(&hers.owner, &family, decision, &hers.author, authority.now()).await?;
+    let decided = asked::answer(&authority, &hers.owner, &family, &decision.into(), &hers.author).await?;
     decided.ok_or_else(|| Detail::unknown(UNKNOWN))?;
-    tracing::info!(family = %family, decision = ?decision, "owner.decision");
-    if decision == Answer::Approved && asked == Some(Ask::Connection) {
-        tracing::info!(family = %family, "connection.approved");
-    }
     Ok(json(StatusCode::OK, &serde_json::json!({ "family": family, "decision": decision })))
-}
-
-async fn find(
-    authority: &Authority,
-    owner: &OwnerName,
-    family: &NegotiationId,
-) -> Result<Option<Waiting>, Unavailable> {
-    let waiting = authority.store.pending(owner, authority.now()).await?;
-    Ok(waiting.into_iter().find(|waiting| waiting.family == *family))
 }
 
 fn item(waiting: &Waiting) -> Item<'_> {
@@ -133,7 +115,7 @@ fn item(waiting: &Waiting) -> Item<'_> {
         prohibited: &commitment.prohibited,
         enforced: &terms.enforced,
         operation: operation
-            .and_then(|named| arguments(commitment).map(|params| Act { tool: &named.tool, params })),
+            .and_then(|named| asked::arguments(commitment).map(|params| Act { tool: &named.tool, params })),
         params_s256: operation.map(|named| &named.params_s256),
         definition: commitment.definition.as_ref(),
         reason: commitment.reason.as_deref(),
@@ -144,7 +126,7 @@ fn item(waiting: &Waiting) -> Item<'_> {
             "This agent shows a key and nothing else: nobody vouches for who runs it.",
             "The same key will be recognised when it comes again.",
         ],
-        because: because(waiting),
+        because: vec![asked::because(waiting)],
         handle: known.map(|connection| &connection.handle),
         key: commitment.cnf.key().map(|key| key.thumbprint().to_string()).unwrap_or_default(),
         resource_id: &waiting.resource,
@@ -156,23 +138,4 @@ fn item(waiting: &Waiting) -> Item<'_> {
         asked_at: commitment.at,
         deadline: waiting.deadline,
     }
-}
-
-fn because(waiting: &Waiting) -> Vec<&'static str> {
-    match (waiting.ask, &waiting.connection) {
-        (Ask::Connection, None) => vec!["You have never let this agent in."],
-        (Ask::Connection, Some(_)) => vec!["You ended this agent's connection; approving lets it in again."],
-        (Ask::Operation, _) => vec!["This unit asks you every time."],
-    }
-}
-
-/// The arguments as the agent wrote and signed them, cut out of the agreement; rewriting a number could show her
-/// something else than what is hashed.
-fn arguments(commitment: &Commitment) -> Option<Box<RawValue>> {
-    let verbatim = || {
-        let payload = b64::decode(commitment.agreement_jws.split('.').nth(1)?).ok()?;
-        let at = json::locate(&payload, &["operation", "params"])?;
-        RawValue::from_string(String::from_utf8(payload.get(at)?.to_vec()).ok()?).ok()
-    };
-    verbatim().or_else(|| serde_json::value::to_raw_value(commitment.params.as_ref()?).ok())
 }

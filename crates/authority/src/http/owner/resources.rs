@@ -10,7 +10,7 @@ use axum::response::Response;
 use http::StatusCode;
 use sayso_owner::registry::{Registered, Standing};
 use sayso_owner::unit::Unit;
-use sayso_protocol::{ClientId, UnitId};
+use sayso_protocol::{ClientId, ResourceId, S256, UnitId};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize)]
@@ -20,6 +20,14 @@ struct Entry<'a> {
     unit_name: Option<&'a str>,
     ask_me: Option<bool>,
     registered_by: &'static str,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Seen {
+    client_id: ClientId,
+    resource_id: ResourceId,
+    definition: S256,
 }
 
 #[derive(Deserialize)]
@@ -78,4 +86,16 @@ pub(in super::super) async fn decide(State(authority): Shared, hers: Hers) -> Re
     tracing::info!(client_id = %client_id, standing = ?standing, "resource_server.judged");
     let body = serde_json::json!({ "client_id": client_id, "status": standing });
     Ok(json(StatusCode::OK, &body))
+}
+
+/// She has looked at what a changed tool is now (D-30).
+pub(in super::super) async fn accept(State(authority): Shared, hers: Hers) -> Result<Response, Detail> {
+    let Seen { client_id, resource_id, definition } = hers.json()?;
+    let accepted = authority
+        .store
+        .accept(&hers.owner, &client_id, &resource_id, &definition, &hers.author, authority.now())
+        .await?;
+    accepted.ok_or_else(|| Detail::unknown("no governed tool changed to that definition"))?;
+    tracing::info!(resource = %resource_id, "tool.accepted");
+    Ok(json(StatusCode::OK, &serde_json::json!({ "resource_id": resource_id, "definition": definition })))
 }

@@ -3,8 +3,8 @@
 //! Every value is escaped, and characters that hide or reorder text are shown by their number (TERMS-15, D-28). The
 //! page holds no script, style or form.
 
+use crate::words::{duration, escape};
 use sayso_protocol::payload::terms::Terms;
-use std::fmt::Write as _;
 
 /// The page of the terms at `uri`.
 pub(super) fn render(terms: &Terms, uri: &str) -> String {
@@ -50,42 +50,6 @@ fn item(html: &str) -> String {
 
 fn code(text: &str) -> String {
     format!("<code>{}</code>", escape(text))
-}
-
-/// Text as HTML text or attribute value.
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            hidden if is_hidden(hidden) => {
-                // INVARIANT: writing to a string does not fail.
-                let _ = write!(out, "[U+{:04X}]", u32::from(hidden));
-            }
-            plain => out.push(plain),
-        }
-    }
-    out
-}
-
-/// Control, bidirectional and zero-width characters.
-fn is_hidden(letter: char) -> bool {
-    letter.is_control()
-        || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{61c}' | '\u{ad}')
-}
-
-fn duration(seconds: i64) -> String {
-    for (name, length) in [("day", 86_400), ("hour", 3600), ("minute", 60)] {
-        if seconds >= length && seconds % length == 0 {
-            let count = seconds / length;
-            return format!("{count} {name}{}", if count == 1 { "" } else { "s" });
-        }
-    }
-    format!("{seconds} second{}", if seconds == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]
@@ -135,7 +99,5 @@ mod tests {
             assert!(!page.contains("<script") && !page.contains("<img"), "{hostile}");
             assert!(!page.contains(['\u{202e}', '\u{0}', '\u{200b}']));
         }
-        assert_eq!(escape("<b>x</b> & \"y\" 'z'"), "&lt;b&gt;x&lt;/b&gt; &amp; &quot;y&quot; &#39;z&#39;");
-        assert_eq!(escape("a\u{202e}"), "a[U+202E]");
     }
 }

@@ -12,7 +12,7 @@ use super::record;
 use super::twins::supersede;
 use super::writer::{Outcome, Worked};
 use rusqlite::{Connection, OptionalExtension as _, named_params};
-use sayso_owner::decision::{self, Answer};
+use sayso_owner::decision::{self, Ruling};
 use sayso_owner::ledger::Author;
 use sayso_owner::likeness::Speaker;
 use sayso_owner::negotiation::{Negotiation, State};
@@ -143,7 +143,7 @@ pub(super) fn decide(
     db: &Connection,
     owner: &OwnerName,
     family: &NegotiationId,
-    said: Answer,
+    ruling: &Ruling,
     author: &Author,
     now: Timestamp,
     epoch: i64,
@@ -155,12 +155,14 @@ pub(super) fn decide(
         ))?
         .query_row((family.as_str(), owner.as_str(), now.0, epoch), negotiation)
         .optional()?;
-    let Some(waiting) = waiting else { return Ok(Outcome::Undone(None)) };
+    let Some(waiting) = waiting.filter(|waiting| ruling.is_about(waiting)) else {
+        return Ok(Outcome::Undone(None));
+    };
     let connection = match waiting.commitment() {
         Some(commitment) => connections::connection(db, owner, &commitment.handle)?,
         None => None,
     };
-    let Some(decision) = decision::decide(&waiting, connection.as_ref(), said, author, now) else {
+    let Some(decision) = decision::decide(&waiting, connection.as_ref(), ruling.answer, author, now) else {
         return Ok(Outcome::Undone(None));
     };
     if !answer(db, family, waiting.state.word(), &decision.state)? {

@@ -63,8 +63,9 @@ fn govern(
     for server in servers {
         let inserted = db
             .prepare_cached(
-                "INSERT INTO governed (owner, client_id, resource, unit) VALUES (?1, ?2, ?3, ?4)
-                 ON CONFLICT DO NOTHING",
+                "INSERT INTO governed (owner, client_id, resource, unit, seen)
+                 SELECT owner, client_id, resource, ?4, body FROM resources
+                 WHERE owner = ?1 AND client_id = ?2 AND resource = ?3 ON CONFLICT DO NOTHING",
             )?
             .execute((owner.as_str(), server.0.as_str(), resource.as_str(), unit.as_str()))?;
         if inserted == 0 {

@@ -5,14 +5,17 @@
 
 use super::column::{Body, Id, body};
 use super::fault::Fault;
+use super::record;
 use super::writer::{Outcome, Worked};
 use rusqlite::{Connection, OptionalExtension as _, Row};
+use sayso_owner::ledger::{Author, Kind, Record};
 use sayso_owner::registry::Registered;
 use sayso_protocol::payload::metadata::OwnedResource;
-use sayso_protocol::{ClientId, OwnerName, ResourceId, Timestamp};
+use sayso_protocol::{ClientId, OwnerName, ResourceId, S256, Timestamp};
+use serde_json::json;
 use std::collections::BTreeSet;
 
-const COLUMNS: &str = "SELECT r.client_id, r.body, g.unit FROM resources r
+const COLUMNS: &str = "SELECT r.client_id, r.body, g.unit, g.seen FROM resources r
     LEFT JOIN governed g ON g.owner = r.owner AND g.client_id = r.client_id AND g.resource = r.resource";
 
 /// Replaces the entries of one owner at one server.
@@ -84,9 +87,42 @@ pub(super) fn resources(db: &Connection, owner: &OwnerName) -> Result<Vec<Regist
 }
 
 fn entry(row: &Row<'_>) -> Result<Registered, rusqlite::Error> {
+    let resource: OwnedResource = row.get::<_, Body<_>>(1)?.0;
+    let seen: Option<OwnedResource> = row.get::<_, Option<Body<_>>>(3)?.map(|body| body.0);
+    let changed = seen.as_ref().is_some_and(|seen| seen.definition != resource.definition);
     Ok(Registered {
         client_id: row.get::<_, Id<_>>(0)?.0,
-        resource: row.get::<_, Body<_>>(1)?.0,
         unit: row.get::<_, Option<Id<_>>>(2)?.map(|id| id.0),
+        accepted: seen.filter(|_| changed).and_then(|seen| seen.surface),
+        changed,
+        resource,
     })
+}
+
+/// She has seen what a governed tool is now.
+pub(super) fn accept(
+    db: &Connection,
+    owner: &OwnerName,
+    client_id: &ClientId,
+    resource: &ResourceId,
+    definition: &S256,
+    author: &Author,
+    now: Timestamp,
+) -> Worked<Option<()>> {
+    let accepted = db
+        .prepare_cached(
+            "UPDATE governed SET seen = r.body FROM resources r
+             WHERE governed.owner = ?1 AND governed.client_id = ?2 AND governed.resource = ?3
+               AND r.owner = ?1 AND r.client_id = ?2 AND r.resource = ?3
+               AND json_extract(r.body, '$.definition') = ?4
+               AND json_extract(governed.seen, '$.definition') IS NOT ?4",
+        )?
+        .execute((owner.as_str(), client_id.as_str(), resource.as_str(), definition.as_str()))?;
+    if accepted == 0 {
+        return Ok(Outcome::Undone(None));
+    }
+    let entry = json!({ "resource_id": resource, "client_id": client_id, "definition": definition });
+    let row = Record { kind: Kind::Approved, family: None, handle: None, author: author.clone(), entry };
+    record::append(db, owner, &row, now)?;
+    Ok(Outcome::Kept(Some(())))
 }

@@ -27,6 +27,8 @@ pub(super) fn prune(db: &Connection, now: Timestamp) -> Worked<usize> {
         ("grants", "token_sha256", "exp"),
         ("pats", "digest", "expires"),
         ("replay", "signature", "until"),
+        ("sign_in_links", "digest", "expires"),
+        ("sessions", "digest", "expires"),
     ];
     let mut gone = 0;
     for (table, key, end) in ends {

@@ -1,5 +1,5 @@
 -- Version 1. Columns hold what is selected on, JSON columns (state, claims, entry, body) what is only read back.
--- Of tickets, tokens, protection tokens and signatures only the SHA-256 is here. `store_epoch` is the store's epoch
+-- Of tickets, tokens, protection tokens, links, sessions and signatures only the SHA-256 is here. `store_epoch` is the store's epoch
 -- at writing: artifacts of another one are dead. `epoch` of a grant is its connection's.
 
 CREATE TABLE meta (
@@ -66,12 +66,13 @@ CREATE TABLE units (
     PRIMARY KEY (owner, unit)
 ) STRICT;
 
--- Which unit governs what. Outlives the registration, so that a tool that comes back is governed as before.
+-- Which unit governs what, and the registration as she last saw it. Outlives the registration, so that a tool that comes back is governed as before.
 CREATE TABLE governed (
     owner     TEXT NOT NULL,
     client_id TEXT NOT NULL,
     resource  TEXT NOT NULL,
     unit      TEXT NOT NULL,
+    seen      TEXT NOT NULL,
     PRIMARY KEY (owner, client_id, resource),
     FOREIGN KEY (owner, unit) REFERENCES units (owner, unit),
     FOREIGN KEY (owner, client_id) REFERENCES resource_servers (owner, client_id) ON UPDATE CASCADE
@@ -177,6 +178,29 @@ CREATE TABLE ledger (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX ledger_of_agent ON ledger (owner, handle, seq) WHERE handle IS NOT NULL;
 
+-- Her browser's way in: links that open a session once, and the sessions.
+CREATE TABLE sign_in_links (
+    digest      BLOB PRIMARY KEY,
+    owner       TEXT NOT NULL REFERENCES owners (name),
+    author      TEXT NOT NULL,
+    expires     INTEGER NOT NULL,
+    redeemed_at INTEGER,
+    store_epoch INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX sign_in_links_by_end ON sign_in_links (expires);
+
+CREATE TABLE sessions (
+    digest      BLOB PRIMARY KEY,
+    owner       TEXT NOT NULL REFERENCES owners (name),
+    name        TEXT NOT NULL UNIQUE,
+    link_by     TEXT NOT NULL,
+    opened      INTEGER NOT NULL,
+    seen        INTEGER NOT NULL,
+    expires     INTEGER NOT NULL,
+    store_epoch INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX sessions_by_end ON sessions (expires);
+
 CREATE TABLE replay (
     signature BLOB PRIMARY KEY,
     until     INTEGER NOT NULL
@@ -205,6 +229,9 @@ BEGIN SELECT RAISE(ABORT, 'the record has no gaps'); END;
 CREATE TRIGGER grants_stay_spent BEFORE UPDATE OF consumed_at, consume_attempt ON grants
 WHEN OLD.consumed_at IS NOT NULL
 BEGIN SELECT RAISE(ABORT, 'a spent grant stays spent'); END;
+CREATE TRIGGER sign_in_links_stay_spent BEFORE UPDATE OF redeemed_at ON sign_in_links
+WHEN OLD.redeemed_at IS NOT NULL
+BEGIN SELECT RAISE(ABORT, 'a spent link stays spent'); END;
 CREATE TRIGGER grants_stay_dead BEFORE UPDATE OF killed_at ON grants
 WHEN OLD.killed_at IS NOT NULL
 BEGIN SELECT RAISE(ABORT, 'a dead grant stays dead'); END;

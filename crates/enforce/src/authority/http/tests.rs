@@ -228,3 +228,40 @@ async fn an_authority_that_names_itself_otherwise_is_not_asked() {
     assert!(authority.introspect("t").await.is_err());
     assert!(wire.sent_to("/token").is_empty());
 }
+
+// CORE-22, CORE-96: what is no answer is never read as one, and a redirect leads nowhere.
+#[tokio::test]
+async fn no_answer_is_never_a_yes() {
+    let refusals = [302, 307, 400, 403, 404, 429, 500, 503].map(|status| Ok((status, String::new())));
+    let odd =
+        ["<html>", r#"{"active":true,"exp":17"#, "[]", "true", r#"{"active":1}"#, r#"{"ticket":["t"]}"#];
+    let gone = [
+        FetchError::Unreachable,
+        FetchError::Interrupted,
+        FetchError::TimedOut,
+        FetchError::TooLarge,
+        FetchError::Refused,
+        FetchError::Status(302),
+    ];
+    let answers = refusals.into_iter().chain(odd.map(|body| Ok((200, body.to_owned())))).chain(gone.map(Err));
+    for answer in answers {
+        let scripted = || authority([answer.clone(), answer.clone()]);
+        let (authority, wire, _) = scripted();
+        assert!(authority.introspect("t").await.is_err(), "{answer:?}");
+        assert_eq!(wire.sent_to("/introspect").len(), 1, "{answer:?}");
+        let (authority, ..) = scripted();
+        assert!(authority.permission(&request_for("vault/x")).await.is_err(), "{answer:?}");
+        let (authority, ..) = scripted();
+        assert!(authority.consume("t", "a").await.is_err(), "{answer:?}");
+        if !matches!(answer, Ok((200, _))) {
+            let report = AccessReport {
+                family: "f".parse().unwrap(),
+                tool: "t".parse().unwrap(),
+                params_s256: None,
+                summary: None,
+            };
+            let (authority, ..) = scripted();
+            assert!(authority.report(&report).await.is_err(), "{answer:?}");
+        }
+    }
+}

@@ -21,7 +21,7 @@ async fn counted(
     let tally = Arc::new(Tally::default());
     let scene = Scene::with(grant);
     let engine = scene.engine.clone().observed(Some(tally.clone()));
-    if engine.preview(&incoming.head).is_ok() {
+    if engine.preview(&incoming.head, crate::Named::Nothing).is_ok() {
         drop(engine.decide(incoming, &scene.door).await);
     }
     let told = tally.0.lock().unwrap();

@@ -34,22 +34,12 @@ pub(super) struct Manner {
 
 /// Waits for the child's first word about a call.
 pub(super) async fn respond(mut exchange: Exchange, manner: Manner) -> Result<Response<Body>, Broken> {
-    loop {
-        tokio::select! {
-            biased;
-            note = exchange.notes.recv(), if manner.streams => {
-                if let Some(note) = note {
-                    return Ok(events(exchange, manner, note));
-                }
-                // No more notes will come: the answer is here, or the child is gone.
-                let answer = (&mut exchange.answer).await;
-                return answer.map(|answer| whole(answer, manner.modern)).map_err(|_| Broken::Interrupted);
-            }
-            answer = &mut exchange.answer => {
-                return answer.map(|answer| whole(answer, manner.modern)).map_err(|_| Broken::Interrupted);
-            }
-        }
-    }
+    let answer = tokio::select! {
+        biased;
+        Some(note) = exchange.notes.recv(), if manner.streams => return Ok(events(exchange, manner, note)),
+        answer = &mut exchange.answer => answer,
+    };
+    answer.map(|answer| whole(answer, manner.modern)).map_err(|_| Broken::Interrupted)
 }
 
 /// An answer of ours or the child's, as one body.

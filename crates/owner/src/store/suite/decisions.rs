@@ -4,10 +4,11 @@ use super::Place;
 use super::race::{CALLERS, PAIRS, ROUNDS, both, race, wait};
 use super::stage::{LOOK, NOW, Said, Stage, TRADE, herself};
 use crate::connection::Identity;
-use crate::decision::Answer;
+use crate::decision::{Answer, Ruling};
 use crate::ledger::{Author, Kind};
 use crate::negotiation::Ask;
 use crate::step::Beat;
+use sayso_protocol::NegotiationId;
 use sayso_protocol::payload::negotiation::TokenError;
 use sayso_protocol::payload::rpt::MAX_LIFE;
 
@@ -35,6 +36,27 @@ pub fn she_decides_once(place: &dyn Place) {
         }
         assert_eq!(stage.decide(1, &family, Answer::Approved), None);
     }
+}
+
+/// An answer to an agreement that is not the one that waits is no answer.
+pub fn an_answer_is_to_what_she_was_shown(place: &dyn Place) {
+    let stage = Stage::set(place);
+    let (first, _) = stage.ask(&stage.stranger(), TRADE);
+    let (second, _) = stage.ask(&stage.stranger(), TRADE);
+    let waiting = wait(stage.any(0).pending(&stage.alice, NOW)).unwrap();
+    let shown = |family: &NegotiationId| {
+        let found = waiting.iter().find(|waiting| waiting.family == *family);
+        found.map(|waiting| waiting.commitment.agreement.clone())
+    };
+    let rows = stage.rows(&stage.alice);
+    let decide = |shown| {
+        let ruling = Ruling { answer: Answer::Approved, shown };
+        wait(stage.any(1).decide(&stage.alice, &first, &ruling, &herself(), NOW)).unwrap()
+    };
+    assert_eq!(decide(shown(&second)), None);
+    assert_eq!(stage.rows(&stage.alice), rows);
+    assert_eq!(decide(shown(&first)), Some(()));
+    assert_eq!(decide(shown(&first)), None);
 }
 
 /// A poll at the moment of her decision does not lose it.

@@ -37,6 +37,37 @@ macro_rules! store_suite_grounds {
             $crate::store::suite::servers::a_signature_is_seen_once(&$place);
         }
 
+        // OWN-08
+        #[test]
+        fn an_answer_is_to_what_she_was_shown() {
+            $crate::store::suite::decisions::an_answer_is_to_what_she_was_shown(&$place);
+        }
+
+        #[test]
+        fn a_link_opens_one_session() {
+            $crate::store::suite::sessions::a_link_opens_one_session(&$place);
+        }
+
+        #[test]
+        fn links_expire() {
+            $crate::store::suite::sessions::links_expire(&$place);
+        }
+
+        #[test]
+        fn sessions_end() {
+            $crate::store::suite::sessions::sessions_end(&$place);
+        }
+
+        #[test]
+        fn a_session_that_ended_stays_so() {
+            $crate::store::suite::sessions::a_session_that_ended_stays_so(&$place);
+        }
+
+        #[test]
+        fn sessions_survive_a_restart() {
+            $crate::store::suite::sessions::sessions_survive_a_restart(&$place);
+        }
+
         // CORE-100, CORE-109, FED-39
         #[test]
         fn owners_are_strangers() {

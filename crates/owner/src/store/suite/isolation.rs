@@ -22,7 +22,7 @@ pub fn owners_are_strangers(place: &dyn Place) {
     let (store, bob) = (stage.any(1), &stage.bob);
 
     assert!(wait(store.pending(bob, NOW)).unwrap().is_empty());
-    assert_eq!(wait(store.decide(bob, &waiting, Answer::Denied, &herself(), NOW)).unwrap(), None);
+    assert_eq!(wait(store.decide(bob, &waiting, &Answer::Denied.into(), &herself(), NOW)).unwrap(), None);
     assert!(wait(store.connections(bob)).unwrap().is_empty());
     assert_eq!(wait(store.revoke(bob, &agent.handle(), &herself(), NOW)).unwrap(), None);
     assert!(wait(store.ledger(bob, Some(&agent.handle()), 0, 100)).unwrap().is_empty());

@@ -2,7 +2,7 @@
 
 use super::Place;
 use super::race::{CALLERS, PAIRS, both, race, wait};
-use super::stage::{BOBS, LOOK, NOW, OTHER, SERVER, Said, Stage, TRADE, published};
+use super::stage::{BOBS, LOOK, NOW, OTHER, SERVER, Said, Stage, TRADE, herself, published};
 use crate::step::Beat;
 use crate::store::Found;
 use sayso_protocol::OwnerName;
@@ -109,4 +109,47 @@ pub fn an_opening_heeds_a_pull(place: &dyn Place) {
         }
         pull(&stage, 0, &stage.alice, SERVER, &[LOOK, TRADE]);
     }
+}
+
+/// A governed tool that changed is suspended until she has seen exactly what it is now: unclaimed approvals with it,
+/// and a tool that is again what she knew is not.
+pub fn a_changed_tool_waits_for_her(place: &dyn Place) {
+    let stage = Stage::set(place);
+    let agent = stage.admitted();
+    let pin = |text: &str| sayso_protocol::canon::s256_bytes(text.as_bytes());
+    let change = |caller: usize, definition: Option<&str>| {
+        let mut listing = [published(LOOK), published(TRADE)];
+        listing[1].definition = definition.map(pin);
+        wait(stage.any(caller).pull(&stage.alice, &stage.server, &listing, NOW)).unwrap();
+    };
+    let accept = |caller: usize, text: &str| {
+        let (store, trade) = (stage.any(caller), Stage::resource(TRADE));
+        wait(store.accept(&stage.alice, &stage.server, &trade, &pin(text), &herself(), NOW)).unwrap()
+    };
+    let changed = |id: &str| {
+        let entry = wait(stage.any(0).registered(&stage.alice, &stage.server, &Stage::resource(id))).unwrap();
+        entry.unwrap().changed
+    };
+    let refused =
+        |said: Said| assert!(matches!(said, Said::Refused(TokenError::RequestDenied)), "{}", said.word());
+
+    let (_, unclaimed) = stage.approved(&agent, TRADE);
+    change(0, Some("second"));
+    assert!(changed(TRADE) && !changed(LOOK));
+    refused(stage.open(0, &stage.attempt(TRADE), Beat::Present, NOW));
+    refused(stage.poll(1, &unclaimed));
+    stage.reusable(&agent);
+    assert_eq!(accept(0, "something else"), None);
+    let before = stage.rows(&stage.alice).len();
+    let accepted = race(CALLERS, |caller| accept(caller, "second"));
+    assert_eq!(accepted.iter().flatten().count(), 1);
+    assert_eq!(stage.rows(&stage.alice).len(), before + 1);
+    assert!(!changed(TRADE));
+    stage.ask(&agent, TRADE).1.waits();
+
+    change(1, Some("third"));
+    assert!(changed(TRADE));
+    change(0, Some("second"));
+    assert!(!changed(TRADE));
+    stage.ask(&agent, TRADE).1.waits();
 }

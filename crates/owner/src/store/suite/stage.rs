@@ -143,6 +143,7 @@ pub(crate) fn published(id: &str) -> OwnedResource {
         resource_scopes: vec![format!("{tool}:use").parse().unwrap()],
         consequence: None,
         definition: None,
+        surface: None,
     }
 }
 
@@ -278,7 +279,7 @@ impl Stage {
 
     /// Her answer.
     pub(crate) fn decide(&self, caller: usize, family: &NegotiationId, answer: Answer) -> Option<()> {
-        wait(self.any(caller).decide(&self.alice, family, answer, &herself(), NOW)).unwrap()
+        wait(self.any(caller).decide(&self.alice, family, &answer.into(), &herself(), NOW)).unwrap()
     }
 
     /// An approved request that was not claimed.

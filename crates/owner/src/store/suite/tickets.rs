@@ -120,8 +120,13 @@ pub fn a_request_lapses_at_its_deadline(place: &dyn Place) {
     assert_eq!(wait(stage.any(0).pending(&stage.alice, late.plus(-1))).unwrap().len(), 1);
     assert_eq!([late.plus(-1), late].map(|at| wait(stage.any(1).waiting(at)).unwrap()), [1, 0]);
     assert!(wait(stage.any(0).pending(&stage.alice, late)).unwrap().is_empty());
-    let answer =
-        wait(stage.any(0).decide(&stage.alice, &family, Answer::Approved, &super::stage::herself(), late));
+    let answer = wait(stage.any(0).decide(
+        &stage.alice,
+        &family,
+        &Answer::Approved.into(),
+        &super::stage::herself(),
+        late,
+    ));
     assert_eq!(answer.unwrap(), None);
     let told = stage.advance(0, &polled, Beat::Present, late);
     assert!(matches!(told, Said::Refused(TokenError::RequestDenied)));

@@ -5,6 +5,7 @@ use crate::payload::metadata::{KeySet, ToolSurface};
 use proptest::prelude::*;
 use serde_json::json;
 
+const NOW: Timestamp = Timestamp(1_790_000_000);
 const RESOURCE: &str = "https://gw.example.test/mcp";
 
 fn key() -> SigningKey {
@@ -33,7 +34,7 @@ fn sample() -> ResourceMetadata {
 }
 
 fn verify(document: &Value) -> Result<ResourceMetadata, BadDocument> {
-    read(&serde_json::to_vec(document).unwrap(), RESOURCE)?.verify(&keys())
+    read(&serde_json::to_vec(document).unwrap(), RESOURCE)?.verify(&keys(), NOW)
 }
 
 // FED-07, FED-04
@@ -43,7 +44,7 @@ fn a_signed_document_reads_back() {
     let parsed = read(&serde_json::to_vec(&document).unwrap(), RESOURCE).unwrap();
     assert!(parsed.is_signed());
     assert_eq!(parsed.jwks_uri(), Some("https://gw.example.test/jwks"));
-    assert_eq!(parsed.verify(&keys()).unwrap(), sample());
+    assert_eq!(parsed.verify(&keys(), NOW).unwrap(), sample());
     assert_eq!(verify(&document), Ok(sample()));
 }
 
@@ -109,6 +110,41 @@ fn the_signed_copy_is_this_resources_own() {
     kind["signed_metadata"] =
         jws::sign(&key(), "at+jwt", &KeyName::Kid(&key().kid()), &claims).unwrap().into();
     assert_eq!(verify(&kind), Err(BadDocument::Signature));
+}
+
+// FED-14: the signed copy need not say when it holds; where it does, that counts.
+#[test]
+fn a_signed_copy_is_good_for_its_time() {
+    let timed = |name: &str, text: &str| {
+        let mut document = document(&sample(), &key(), NOW).unwrap();
+        let mut claims = document.clone();
+        let members = claims.as_object_mut().unwrap();
+        members.remove("signed_metadata");
+        members.insert("iss".into(), RESOURCE.into());
+        members.insert(name.into(), serde_json::from_str(text).unwrap());
+        let kid = key().kid();
+        document["signed_metadata"] = jws::sign(&key(), TYP, &KeyName::Kid(&kid), &claims).unwrap().into();
+        verify(&document).map(|_| ())
+    };
+    for (name, text) in [
+        ("exp", "1790000001"),
+        ("exp", "4000000000"),
+        ("nbf", "1790000000"),
+        ("nbf", "1790000060"),
+        ("nbf", "-5"),
+        ("iat", "1790000004"),
+    ] {
+        assert_eq!(timed(name, text), Ok(()), "{name} {text}");
+    }
+    for text in ["1790000000", "1789999999", "0", "-1"] {
+        assert_eq!(timed("exp", text), Err(BadDocument::Time), "exp {text}");
+    }
+    assert_eq!(timed("nbf", "1790000061"), Err(BadDocument::Time));
+    for name in ["exp", "nbf", "iat"] {
+        for text in ["\"1790000001\"", "null", "true", "[1790000001]", "1790000001.5", "1e300", "{}"] {
+            assert_eq!(timed(name, text), Err(BadDocument::Time), "{name} {text}");
+        }
+    }
 }
 
 #[test]

@@ -128,3 +128,86 @@ fn the_token_has_one_form_and_one_key() {
     assert_eq!(SignedAgreement::read(&b64::encode(forged)).err(), Some(Breach::Signature));
     assert_eq!(SignedAgreement::read(&"A".repeat(MAX_CLAIM_TOKEN + 1)).err(), Some(Breach::Form));
 }
+
+/// The agreement over these very bytes, under the honest key.
+fn raw(payload: &str) -> Result<(), Breach> {
+    let header = json!({"alg": "EdDSA", "typ": TYP, "jwk": key().verifying().jwk()});
+    let signed = format!("{}.{}", b64::encode(header.to_string()), b64::encode(payload));
+    let signature = b64::encode(key().sign(signed.as_bytes()));
+    SignedAgreement::read(&b64::encode(format!("{signed}.{signature}")))?.assents_to(
+        &proffer(true),
+        Some(&"execute_trade".parse().unwrap()),
+        NOW,
+    )
+}
+
+/// The honest claims with this member written as it is here.
+fn spelled(member: &str, text: &str) -> Result<(), Breach> {
+    raw(&with(member, json!("@")).to_string().replacen("\"@\"", text, 1))
+}
+
+// TERMS-26, TERMS-27: a time is a whole number of seconds; anything else is not read as no time at all.
+#[test]
+fn times_are_whole_numbers() {
+    let now = NOW.0.to_string();
+    assert_eq!(spelled("iat", &now), Ok(()));
+    let quoted = format!("\"{now}\"");
+    let words = [&quoted, "\"soon\"", "null", "true", "[1790000000]", "{}"];
+    let numbers =
+        ["1790000000.0", "1790000000.5", "1.79e9", "1e400", "1e30", "99999999999999999999", "-1e400"];
+    for text in words.into_iter().chain(numbers) {
+        assert_eq!(spelled("iat", text), Err(Breach::Claims), "iat {text}");
+        assert_eq!(spelled("expires_in", text), Err(Breach::Claims), "expires_in {text}");
+    }
+    for text in ["0", "-1", "-1790000000", "1790000000000", "9223372036854775807", "-9223372036854775808"] {
+        assert_eq!(spelled("iat", text), Err(Breach::IssuedAt), "iat {text}");
+        assert_eq!(spelled("expires_in", text), Err(Breach::Expiry), "expires_in {text}");
+    }
+    let mut twice = claims().to_string();
+    twice.insert_str(1, &format!("\"iat\":{quoted},"));
+    assert_eq!(raw(&twice), Err(Breach::Claims), "twice");
+    assert_eq!(verdict(&without("iat")), Err(Breach::Claims));
+}
+
+// TERMS-26
+#[test]
+fn an_audience_is_one_string_and_compared_whole() {
+    let ours = "https://as.example";
+    for other in [
+        "https://as.example.evil.test",
+        "https://as.exampl",
+        "https://as.example/",
+        "https://as.example/token",
+        "https://AS.example",
+        "https://as.example:443",
+        "http://as.example",
+        "as.example",
+        "https://as.example,https://evil.test",
+        "https://as.example https://evil.test",
+        " https://as.example",
+        "*",
+        "",
+    ] {
+        assert_eq!(verdict(&with("aud", json!(other))), Err(Breach::Audience), "{other}");
+    }
+    let shapes = [json!([ours]), json!([ours, "https://evil.test"]), json!([[ours]]), json!([]), json!(7)];
+    for shape in shapes.into_iter().chain([json!({"aud": ours}), json!(null)]) {
+        assert_eq!(verdict(&with("aud", shape.clone())), Err(Breach::Claims), "{shape}");
+    }
+    assert_eq!(verdict(&without("aud")), Err(Breach::Claims));
+}
+
+// TERMS-23, TERMS-24: under such a key one signature fits every text, so it binds nobody to anything.
+#[test]
+fn a_key_that_proves_nothing_signs_nothing() {
+    let universal = [[1].as_slice(), &[0; 63]].concat();
+    for x in crate::key::tests::unfit_points() {
+        let jwk = json!({"kty": "OKP", "crv": "Ed25519", "x": b64::encode(x)});
+        let header = json!({"alg": "EdDSA", "typ": TYP, "jwk": jwk}).to_string();
+        for claims in [claims(), with("expires_in", json!(1))] {
+            let signed = format!("{}.{}", b64::encode(&header), b64::encode(claims.to_string()));
+            let token = b64::encode(format!("{signed}.{}", b64::encode(&universal)));
+            assert_eq!(SignedAgreement::read(&token).err(), Some(Breach::Key), "{jwk}");
+        }
+    }
+}

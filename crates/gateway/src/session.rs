@@ -1,0 +1,248 @@
+//! Legacy sessions over HTTP: our ids for the upstream's, in this process alone (D-13).
+//!
+//! An id of ours is 256 random bits; the upstream's never leaves. Whose a session is, the engine says; this is how many
+//! there are, how long they live, and which headers name them. After a restart every id is unknown.
+
+use crate::upstream::Upstream;
+use axum::body::Body;
+use http::{HeaderValue, Method, Response, StatusCode};
+use sayso_enforce::{Clearance, Head, Named, Session};
+use sayso_protocol::method::Revision;
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout};
+
+/// Most sessions of one resource.
+pub(crate) const CAPACITY: usize = 10_000;
+/// How long a session is kept in which nothing is said, either way.
+pub(crate) const IDLE: Duration = Duration::from_secs(3600);
+/// How often sessions are looked through for idle ones.
+const SWEEP: Duration = Duration::from_secs(60);
+/// Longest id of an upstream's that is kept.
+const LONGEST: usize = 1024;
+/// How long an upstream may take to be told that a session is over, and how many are told at once.
+const FAREWELL: Duration = Duration::from_secs(2);
+const FAREWELLS: usize = 16;
+
+pub(crate) const SESSION: &str = "mcp-session-id";
+const LAST_EVENT: &str = "last-event-id";
+const VERSION: &str = "mcp-protocol-version";
+
+/// The sessions of one resource.
+pub(crate) struct Sessions {
+    upstream: Upstream,
+    table: Mutex<Table>,
+    capacity: usize,
+    farewells: Arc<Semaphore>,
+}
+
+struct Table {
+    by_id: HashMap<Box<str>, Arc<Visit>>,
+    swept: Instant,
+}
+
+/// A session and the names it has on both sides.
+pub(crate) struct Visit {
+    pub(crate) session: Arc<Session>,
+    ours: HeaderValue,
+    theirs: HeaderValue,
+    used: Mutex<Instant>,
+}
+
+/// The session a request names.
+pub(crate) enum Found {
+    Nothing,
+    Visit(Arc<Visit>),
+    Unknown,
+}
+
+impl Found {
+    pub(crate) fn named(&self) -> Named<'_> {
+        match self {
+            Found::Nothing => Named::Nothing,
+            Found::Visit(visit) => Named::Known(&visit.session),
+            Found::Unknown => Named::Unknown,
+        }
+    }
+
+    pub(crate) fn visit(self) -> Option<Arc<Visit>> {
+        if let Found::Visit(visit) = self { Some(visit) } else { None }
+    }
+}
+
+impl Visit {
+    fn new(ours: HeaderValue, theirs: HeaderValue) -> Self {
+        Self { session: Arc::default(), ours, theirs, used: Mutex::new(Instant::now()) }
+    }
+
+    /// Something was said in it.
+    pub(crate) fn touch(&self) {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    fn used(&self) -> Instant {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a request is of a revision without sessions, where hanging up cancels.
+///
+/// INVARIANT: where it matters the engine holds this header against the body.
+pub(crate) fn is_modern(head: &Head) -> bool {
+    let revision = head.headers.get(VERSION).and_then(|value| value.to_str().ok());
+    revision.and_then(|text| text.trim().parse::<Revision>().ok()).is_some_and(Revision::is_modern)
+}
+
+impl Sessions {
+    pub(crate) fn of(upstream: Upstream) -> Self {
+        Self::bounded(upstream, CAPACITY)
+    }
+
+    pub(crate) fn bounded(upstream: Upstream, capacity: usize) -> Self {
+        let table = Table { by_id: HashMap::new(), swept: Instant::now() };
+        let farewells = Arc::new(Semaphore::new(FAREWELLS));
+        Self { upstream, table: Mutex::new(table), capacity, farewells }
+    }
+
+    /// The session a request names, if its revision has them. Two names are none, and refused as what they are.
+    pub(crate) fn find(&self, head: &Head) -> Found {
+        let mut lines = head.headers.get_all(SESSION).iter();
+        let (Some(name), None, false) = (lines.next(), lines.next(), is_modern(head)) else {
+            return Found::Nothing;
+        };
+        let visit = name.to_str().ok().and_then(|id| self.table().by_id.get(id.trim()).cloned());
+        match visit {
+            Some(visit) if visit.used().elapsed() < IDLE => {
+                visit.touch();
+                Found::Visit(visit)
+            }
+            Some(visit) => {
+                self.end(&visit);
+                self.say_farewell(visit);
+                Found::Unknown
+            }
+            None => Found::Unknown,
+        }
+    }
+
+    /// Whether there is room for another session: always, but for a table full of sessions that are somebody's. One that
+    /// is nobody's yet makes room, the one that was silent longest.
+    pub(crate) fn has_room(&self) -> bool {
+        let mut table = self.table();
+        let full = table.by_id.len() >= self.capacity;
+        if full || table.swept.elapsed() > SWEEP {
+            table.swept = Instant::now();
+            self.sweep(&mut table);
+        }
+        if table.by_id.len() < self.capacity {
+            return true;
+        }
+        let unbound = table.by_id.values().filter(|visit| !visit.session.is_bound());
+        let Some(longest) = unbound.min_by_key(|visit| visit.used()).cloned() else { return false };
+        table.by_id.retain(|_, visit| !Arc::ptr_eq(visit, &longest));
+        longest.session.close();
+        self.say_farewell(longest);
+        true
+    }
+
+    fn sweep(&self, table: &mut Table) {
+        let idle = table.by_id.extract_if(|_, visit| visit.used().elapsed() >= IDLE);
+        for (_, visit) in idle {
+            visit.session.close();
+            self.say_farewell(visit);
+        }
+    }
+
+    /// Ends a session here.
+    pub(crate) fn end(&self, visit: &Arc<Visit>) {
+        if let Ok(ours) = visit.ours.to_str() {
+            self.table().by_id.remove(ours);
+        }
+        visit.session.close();
+    }
+
+    /// A session as its server opened it; none where it did not, or by a name that cannot be kept.
+    fn open(&self, theirs: &HeaderValue) -> Option<Arc<Visit>> {
+        let kept = theirs.len() <= LONGEST && theirs.to_str().is_ok_and(|id| !id.trim().is_empty());
+        let id = Session::draw_id().ok().filter(|_| kept)?;
+        let visit = Arc::new(Visit::new(HeaderValue::try_from(&id).ok()?, theirs.clone()));
+        let mut table = self.table();
+        if table.by_id.len() >= self.capacity {
+            // Filled by others between the question and the answer.
+            drop(table);
+            self.say_farewell(visit);
+            return None;
+        }
+        table.by_id.insert(id.into(), Arc::clone(&visit));
+        Some(visit)
+    }
+
+    /// Puts our name of its session on a response, where it has one, and takes the upstream's off. The session the
+    /// response belongs to comes back.
+    pub(crate) fn rename<S>(
+        &self,
+        response: &mut Response<Body>,
+        clearance: &Clearance<S>,
+        visit: Option<Arc<Visit>>,
+    ) -> Result<Option<Arc<Visit>>, NoRoom> {
+        let status = response.status();
+        let theirs = response.headers_mut().remove(SESSION);
+        let visit = match (visit, theirs) {
+            (Some(visit), _) if status == StatusCode::NOT_FOUND => {
+                // The server has forgotten it, so there is none.
+                self.end(&visit);
+                return Ok(None);
+            }
+            (Some(visit), _) => visit,
+            (None, Some(theirs)) if clearance.introduces && status.is_success() => {
+                self.open(&theirs).ok_or(NoRoom)?
+            }
+            (None, _) => return Ok(None),
+        };
+        response.headers_mut().insert(SESSION, visit.ours.clone());
+        Ok(Some(visit))
+    }
+
+    /// Tells the upstream that a session is over, if not too many are told at once; it ends by itself as well.
+    fn say_farewell(&self, visit: Arc<Visit>) {
+        let Ok(place) = Arc::clone(&self.farewells).try_acquire_owned() else { return };
+        let upstream = self.upstream.clone();
+        tokio::spawn(async move {
+            let _ = timeout(FAREWELL, upstream.leave(visit.theirs.clone())).await;
+            drop(place);
+        });
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        // INVARIANT: the table is changed by whole entries, so a panic leaves it true.
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A session was opened for which there is no place.
+#[derive(Debug)]
+pub(crate) struct NoRoom;
+
+/// The head as the upstream gets it: with its own name for the session, or none, and an event only where the engine has
+/// held it against the session's.
+pub(crate) fn outward<'h>(head: &'h Head, visit: Option<&Visit>) -> Cow<'h, Head> {
+    let listens = visit.is_some() && head.method == Method::GET;
+    if visit.is_none() && !head.headers.contains_key(SESSION) && !head.headers.contains_key(LAST_EVENT) {
+        return Cow::Borrowed(head);
+    }
+    let mut outward = head.clone();
+    outward.headers.remove(SESSION);
+    if !listens {
+        outward.headers.remove(LAST_EVENT);
+    }
+    if let Some(visit) = visit {
+        outward.headers.insert(SESSION, visit.theirs.clone());
+    }
+    Cow::Owned(outward)
+}
+
+#[cfg(test)]
+mod tests;

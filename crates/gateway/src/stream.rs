@@ -1,0 +1,247 @@
+//! A response body on its way to the agent, and what ends it early.
+//!
+//! It ends when its session is closed to it, when she no longer stands behind the token it was given for (D-13, D-21),
+//! and, in the revisions where hanging up cancels, when nobody listens. An older client's answer is read to its end even
+//! then (D-10). Its bytes pass untouched; of a session's, what its server asks is noted on the way.
+
+use crate::events::{Events, Told};
+use crate::session::Visit;
+use axum::body::Body;
+use bytes::Bytes;
+use futures::stream;
+use http::Response;
+use http_body::{Body as _, Frame};
+use http_body_util::{BodyExt, StreamBody};
+use sayso_enforce::{Closing, Engine, Shown};
+use sayso_protocol::message::RequestId;
+use sayso_protocol::{Json, json};
+use std::future::pending;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until, timeout};
+
+/// How long a call runs on without its caller.
+const ALONE: Duration = Duration::from_secs(300);
+/// Pieces under way to the agent.
+const AHEAD: usize = 8;
+/// How often her authority is asked about what a stream goes by (D-13), and how long it may take to say: together less
+/// than the five seconds in which the stream of a revoked grant ends (D-21).
+const ASK: Duration = Duration::from_secs(4);
+const ANSWER: Duration = Duration::from_millis(800);
+/// Longest event that is read for what it asks.
+const EVENT: usize = 1 << 20;
+
+type Piece = Result<Frame<Bytes>, axum::Error>;
+
+/// Whether a response goes on without its caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leaving {
+    /// Hanging up cancels the call, or ends the listening.
+    Ends,
+    /// It says nothing.
+    RunsOn,
+}
+
+/// What a response goes by.
+pub(crate) struct Terms {
+    pub(crate) engine: Engine,
+    pub(crate) leaving: Leaving,
+    /// The token of its own call.
+    pub(crate) token: Option<Shown>,
+    /// Its session.
+    pub(crate) visit: Option<Arc<Visit>>,
+    /// Until when its session is open to it.
+    pub(crate) closing: Option<Closing>,
+    /// When it was permitted.
+    pub(crate) since: Instant,
+}
+
+/// The same response, on these terms.
+pub(crate) fn carry(response: Response<Body>, terms: Terms) -> Response<Body> {
+    let whole = response.body().size_hint().exact().is_some();
+    let bound = terms.closing.is_some() || terms.token.is_some();
+    // A message of known length is no stream: it is one answer, under way.
+    if terms.leaving == Leaving::Ends && (whole || !bound) {
+        return response;
+    }
+    let events = is_events(&response);
+    response.map(|body| run(body, terms, events))
+}
+
+fn is_events(response: &Response<Body>) -> bool {
+    let kind = response.headers().get("content-type").map_or(&b""[..], |value| value.as_bytes());
+    let essence = kind.split(|byte| *byte == b';').next().unwrap_or_default();
+    essence.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
+}
+
+fn run(body: Body, terms: Terms, events: bool) -> Body {
+    let (sender, receiver) = mpsc::channel::<Piece>(AHEAD);
+    let closed = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&closed);
+    tokio::spawn(pump(body, terms, events, sender, closed));
+    let pieces = stream::unfold((receiver, seen), move |(mut receiver, seen)| async move {
+        let piece = receiver.recv().await?;
+        // What waited for a slow reader is not for it any more.
+        if seen.load(Ordering::Acquire) {
+            let cut = (!events).then(|| Err(axum::Error::new(Cut)));
+            receiver.close();
+            return cut.map(|cut| (cut, (receiver, seen)));
+        }
+        Some((piece, (receiver, seen)))
+    });
+    Body::new(StreamBody::new(pieces))
+}
+
+/// What broke off an answer that is no stream of events.
+#[derive(Debug, thiserror::Error)]
+#[error("what this answer was given for has ended")]
+struct Cut;
+
+async fn pump(
+    mut body: Body,
+    mut terms: Terms,
+    events: bool,
+    listener: mpsc::Sender<Piece>,
+    closed: Arc<AtomicBool>,
+) {
+    let mut tap = terms.visit.clone().filter(|_| events).map(Tap::of);
+    // An answer that was long in coming is looked at before any of it passes.
+    if terms.since.elapsed() >= ASK && is_revoked(&terms).await {
+        return cut(&closed, events, &listener);
+    }
+    let mut ended = pin!(end(terms.closing.take(), &terms));
+    let mut listening = true;
+    let mut alone = pin!(pending_or(None));
+    loop {
+        let piece = tokio::select! {
+            biased;
+            () = &mut ended => break,
+            () = listener.closed(), if listening => {
+                if terms.leaving == Leaving::Ends {
+                    return;
+                }
+                listening = false;
+                alone.set(pending_or(Some(Instant::now() + ALONE)));
+                continue;
+            }
+            () = &mut alone => return,
+            piece = body.frame() => piece,
+        };
+        let Some(piece) = piece else { return };
+        if let (Some(tap), Ok(frame)) = (&mut tap, &piece) {
+            tap.note(frame);
+        }
+        if listening {
+            tokio::select! {
+                biased;
+                () = &mut ended => break,
+                _ = listener.send(piece) => {}
+            }
+        }
+    }
+    cut(&closed, events, &listener);
+}
+
+fn cut(closed: &AtomicBool, events: bool, listener: &mpsc::Sender<Piece>) {
+    tracing::info!("stream.closed");
+    closed.store(true, Ordering::Release);
+    if !events {
+        // Of events the end is enough; of anything else it would pass for all there is. A reader who has pieces waiting
+        // is told by the first of them.
+        let _ = listener.try_send(Err(axum::Error::new(Cut)));
+    }
+}
+
+async fn pending_or(until: Option<Instant>) {
+    match until {
+        Some(until) => sleep_until(until).await,
+        None => pending().await,
+    }
+}
+
+/// Returns when the response must end.
+async fn end(closing: Option<Closing>, terms: &Terms) {
+    let closed = async {
+        match closing {
+            Some(mut closing) => closing.come().await,
+            None => pending().await,
+        }
+    };
+    tokio::select! {
+        () = closed => {}
+        () = revoked(terms) => {}
+    }
+}
+
+/// Returns when she no longer stands behind the tokens.
+async fn revoked(terms: &Terms) {
+    let mut next = terms.since;
+    loop {
+        next = (next + ASK).max(Instant::now());
+        sleep_until(next).await;
+        if is_revoked(terms).await {
+            return;
+        }
+    }
+}
+
+/// Whether she no longer stands behind the call's own token or the session's last, or nobody can say whether she does.
+async fn is_revoked(terms: &Terms) -> bool {
+    let last = terms.visit.as_ref().and_then(|visit| visit.session.last_token());
+    let other = last.filter(|last| Some(last) != terms.token.as_ref());
+    let asking = async {
+        for token in terms.token.iter().chain(&other) {
+            if terms.engine.has_ended(token).await.unwrap_or(true) {
+                return true;
+            }
+        }
+        false
+    };
+    timeout(ANSWER, asking).await.unwrap_or(true)
+}
+
+/// Notes what a session's server asks and tells.
+struct Tap {
+    events: Events,
+    visit: Arc<Visit>,
+}
+
+impl Tap {
+    fn of(visit: Arc<Visit>) -> Self {
+        Self { events: Events::bounded(EVENT), visit }
+    }
+
+    fn note(&mut self, frame: &Frame<Bytes>) {
+        let Some(data) = frame.data_ref() else { return };
+        self.visit.touch();
+        for told in self.events.feed(data) {
+            match told {
+                Told::Id(id) => self.visit.session.tell(&id),
+                Told::Data(data) => {
+                    asked(&data).iter().for_each(|id| self.visit.session.ask(id));
+                }
+            }
+        }
+    }
+}
+
+/// The ids of the requests in it; of an older server's batch, all. What cannot be read strictly asks nothing.
+fn asked(data: &[u8]) -> Vec<RequestId> {
+    match Json::parse(data, json::Limits { bytes: EVENT, ..json::Limits::default() }) {
+        Ok(Json::Array(batch)) => batch.iter().filter_map(request_id).collect(),
+        Ok(message) => request_id(&message).into_iter().collect(),
+        Err(_) => Vec::new(),
+    }
+}
+
+fn request_id(message: &Json) -> Option<RequestId> {
+    message.get("method").and_then(Json::as_str)?;
+    match message.get("id")? {
+        Json::Number(number) => number.text().parse().ok(),
+        Json::String(text) => serde_json::to_string(text).ok()?.parse().ok(),
+        _ => None,
+    }
+}

@@ -57,8 +57,10 @@ def raw(town, target, body=None, extra=()):
 # ---- where a request goes (case 16), and who may send it from a browser (case 17) ------------------------------------
 
 
-@pytest.mark.parametrize("target", ["/mcp#f", "/mcp#", "http://{host}/mcp", "http://{host}/mcp#f", "http://{host}//mcp",
-                                    "http://{host}/%6dcp", "http://{host}", "http://evil.example.test/mcp", "//{host}/mcp"])
+@pytest.mark.parametrize("target", [
+    "/mcp#f", "/mcp#", "http://{host}/mcp", "http://{host}/mcp#f", "http://{host}//mcp", "http://{host}/%6dcp",
+    "http://{host}", "http://evil.example.test/mcp", "//{host}/mcp",
+])
 def test_no_spelling_of_the_address_is_a_way_in(town, target):
     with behind_untouched(town):
         assert raw(town, target.format(host=urlsplit(town.resource).netloc)) in (400, 401, 404, 421)
@@ -81,14 +83,32 @@ def test_no_verb_is_passed_through_unasked(town, verb, body):
     assert len(town.canary.heads) == heads
 
 
+# ---- what is dear to read (case 10) ----------------------------------------------------------------------------------
+
+DEAR = {
+    "lists": b"[" * 200_000, "objects": b'{"a":' * 100_000, "a long string": b'"' + b"x" * 3_000_000,
+    "many members": b"{" + b",".join(b'"%d":0' % n for n in range(300_000)), "white space": b" " * 4_000_000,
+    "equal names": b"{" + b'"a":0,' * 300_000, "a long number": b"9" * 3_000_000,
+}
+
+
+@pytest.mark.parametrize("body", DEAR)
+def test_what_is_dear_to_read_is_refused_soon(town, body):
+    with behind_untouched(town):
+        began = time.monotonic()
+        assert raw(town, "/mcp", DEAR[body]) in (400, 413)
+        assert time.monotonic() - began < 3
+    assert send("POST", town.resource, mcp_headers("tools/list"), mcp_body("tools/list")).status == 200
+
+
 # ---- who somebody says they are (case 22) ----------------------------------------------------------------------------
 
 SPOOFED = [
-    ("X-Uma-Owner", "owner-b"), ("x-uma-agent", "jkt:attacker"), ("X-Uma-Scopes", "trades:execute"), ("X_Uma_Owner", "b"),
-    ("X-Forwarded-Host", EVIL), ("X-Forwarded-For", "127.0.0.1"), ("X-Forwarded-Proto", "https"),
+    ("X-Uma-Owner", "owner-b"), ("x-uma-agent", "jkt:attacker"), ("X-Uma-Scopes", "trades:execute"),
+    ("X_Uma_Owner", "b"), ("X-Forwarded-Host", EVIL), ("X-Forwarded-For", "127.0.0.1"), ("X-Forwarded-Proto", "https"),
     ("X-Forwarded-User", "alice"), ("X-Real-Ip", "127.0.0.1"), ("Forwarded", f"host={EVIL};for=127.0.0.1"),
-    ("X-Original-Url", "/admin"), ("X-Rewrite-Url", "/admin"), ("X-Http-Method-Override", "DELETE"), ("X-User", "alice"),
-    ("X-Remote-User", "alice"), ("Remote-User", "alice"), ("X-Auth-Request-User", "alice"),
+    ("X-Original-Url", "/admin"), ("X-Rewrite-Url", "/admin"), ("X-Http-Method-Override", "DELETE"),
+    ("X-User", "alice"), ("X-Remote-User", "alice"), ("Remote-User", "alice"), ("X-Auth-Request-User", "alice"),
     ("X-Ssl-Client-Verify", "SUCCESS"), ("Cookie", "session=x"), ("Proxy-Authorization", "Basic x"),
     ("x-envoy-auth-failure-mode-allowed", "true"), ("x-ext-authz-check-result", "allowed"),
 ]
@@ -129,12 +149,12 @@ def test_her_authority_believes_no_such_header_either(town, known):
         response = send(verb, url, [*([FORM] if body else []), *SPOOFED], body)
         assert response.status in (400, 401), response
         assert known.read.token not in response.body.decode() and "active" not in response.body.decode()
-    document = send("GET", f"{town.issuer}/.well-known/uma2-configuration", SPOOFED[4:11])
+    document = send("GET", f"{town.issuer}/.well-known/uma2-configuration", SPOOFED[4:12])
     assert document.json() == town.metadata
     assert server.state(known.read.token) is True
 
 
-# ---- one spelling of every identifier (case 23) ------------------------------------------------------------------------
+# ---- one spelling of every identifier (case 23) ----------------------------------------------------------------------
 
 
 def test_every_identifier_is_the_configured_text(town, known):
@@ -152,10 +172,10 @@ def test_every_identifier_is_the_configured_text(town, known):
     assert {known.read.claims["aud"], introspected["aud"]} == {town.url}
 
 
-# ---- times that are no times (case 32) ---------------------------------------------------------------------------------
+# ---- times that are no times (case 32) -------------------------------------------------------------------------------
 
-TIMES = ['"{now}"', '"soon"', "null", "true", "[{now}]", "{{}}", "{now}.0", "{now}.5", "1.8e9", "1e400", "1e30", "-1", "0",
-         "{now}000", "18446744073709551616", None]
+TIMES = ['"{now}"', '"soon"', "null", "true", "[{now}]", "{{}}", "{now}.0", "{now}.5", "1.8e9", "1e400", "1e30", "-1",
+         "0", "{now}000", "18446744073709551616", None]
 
 
 @pytest.mark.parametrize("time_", TIMES, ids=str)
@@ -172,7 +192,7 @@ def test_an_agreement_is_dated_in_whole_seconds(town, known, time_):
     assert negotiation.present().status == 400
 
 
-# ---- keys that prove nothing (case 37) ---------------------------------------------------------------------------------
+# ---- keys that prove nothing (case 37) -------------------------------------------------------------------------------
 
 POINTS = {
     "identity": "01" + 31 * "00", "identity, signed": "01" + 30 * "00" + "80", "order 2": "ec" + 30 * "ff" + "7f",
@@ -186,7 +206,7 @@ UNIVERSAL = b64(b"\x01" + bytes(63))
 
 @pytest.mark.parametrize("point", POINTS)
 def test_a_key_anybody_can_sign_with_agrees_to_nothing(town, known, point):
-    """Under such a key one signature fits many texts or all of them: whoever saw it could act, and its holder deny it."""
+    """Under such a key one signature fits many texts: whoever saw it could act, and its holder could deny it."""
     jwk = {"kty": "OKP", "crv": "Ed25519", "x": b64(bytes.fromhex(POINTS[point]))}
     negotiation = known.negotiate(town.resource, "get_positions")
     header = {"typ": TYP, "alg": "EdDSA", "jwk": jwk}
@@ -199,7 +219,8 @@ def test_a_key_anybody_can_sign_with_agrees_to_nothing(town, known, point):
 
 @pytest.mark.parametrize("jwk", [
     {"kty": "OKP", "crv": "X25519", "x": "A" * 43}, {"kty": "OKP", "crv": "Ed25519", "x": "A" * 42},
-    {"kty": "OKP", "crv": "Ed25519", "x": "A" * 44}, {"kty": "OKP", "crv": "Ed25519"}, ["Ed25519", "OKP", "A" * 43], "x",
+    {"kty": "OKP", "crv": "Ed25519", "x": "A" * 44}, {"kty": "OKP", "crv": "Ed25519"}, ["Ed25519", "OKP", "A" * 43],
+    "x",
 ], ids=["X25519", "short", "long", "none", "a list", "text"])
 def test_a_key_of_another_kind_agrees_to_nothing(town, known, jwk):
     negotiation = known.negotiate(town.resource, "get_positions")
@@ -207,7 +228,7 @@ def test_a_key_of_another_kind_agrees_to_nothing(town, known, jwk):
     assert (response.status, response.json()["error"]) == (403, "request_denied"), response
 
 
-# ---- an end is an end at once (case 51) --------------------------------------------------------------------------------
+# ---- an end is an end at once (case 51) ------------------------------------------------------------------------------
 
 
 def test_no_call_begun_after_her_revocation_is_answered(town):
@@ -239,7 +260,7 @@ def test_no_call_begun_after_her_revocation_is_answered(town):
     assert town.owner.kinds(grant.family).count("touched") == answered
 
 
-# ---- what an earlier laboratory got wrong (E15, E22) -------------------------------------------------------------------
+# ---- what an earlier laboratory got wrong (E15, E22) -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("form", [

@@ -36,8 +36,8 @@ def fresh(house):
 
 
 def test_a_busy_store_is_waited_for(lone_house):
-    """Under load, somebody else's transactions on the same file: a snapshot that stays open, a writer that sleeps twice,
-    checkpoints in between. Everybody gets a plain answer, and each grant is spent once."""
+    """Under load, somebody else's transactions on the same file: a snapshot that stays open, a writer that sleeps
+    twice, checkpoints in between. Everybody gets a plain answer, and each grant is spent once."""
     house, armed = lone_house, Armed(lone_house)
     agent, server = armed.agent, armed.server
     grants = spendable(house.owner, house.resource, agent, SPENDERS, first=20)
@@ -84,7 +84,7 @@ def test_a_busy_store_is_waited_for(lone_house):
     assert {response.json().get("error") for _, response in spent} == {None, "already_consumed"}
 
 
-# ---- a full disk ---------------------------------------------------------------------------------------------------------
+# ---- a full disk -----------------------------------------------------------------------------------------------------
 
 SMALL = "exec unshare -rm sh -c 'mount -t tmpfs -o size=4m none {disk} && exec \"$0\" \"$@\"' {binary} \"$@\"\n"
 

@@ -207,17 +207,18 @@ def test_a_withdrawn_resource_server_at_either_process(lone_town):  # FED-34 FED
         trades.append(trade.grant(trade.poll()))
     server, race = town.resource_server(), race_in(town)
     server.pat
+    probes = 6 * [("probe", agent.read.token, lambda: server.introspect(agent.read.token))]
 
     def plan(number):
         if number < 8:
-            return "judge", town.url, lambda: later(0.02, town.owner.request, "POST", "/resource-servers/decision",
-                                                    {"client_id": town.url, "decision": "revoked"})
+            return [("judge", town.url, lambda: later(0.02, town.owner.request, "POST", "/resource-servers/decision",
+                                                      {"client_id": town.url, "decision": "revoked"})), *probes[:2]]
         if number < 16:
             return "login", town.url, lambda: later(number * 0.002, server.ask_token)
         if number < 20:
             trade = trades[number - 16]
             return "consume", trade.family, lambda: later((number - 16) * 0.01, server.consume, trade.token)
-        return 6 * [("probe", agent.read.token, lambda: server.introspect(agent.read.token))]
+        return probes
 
     race.run(plan)
     (ended,) = race.one_winner("judge", lambda told: told.status == 200, lambda told: told.status == 404).values()

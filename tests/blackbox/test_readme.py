@@ -18,8 +18,9 @@ again. White space at line ends and its amount within lines do not matter. Words
 A block without a `$` line in a terminal where a command is still running shows more of that command's output, and waits
 for its end unless it too says `running`. So does a new command: it waits for the one before. What still runs when the
 document ends is interrupted (SIGINT) and must then end by itself. All terminals share an empty folder as working
-directory and as HOME. `sayso` is the binary under test, and so is `cargo run --release --`, which a reader needs to
-build it. The default ports (8440, 8441) must be free."""
+directory and as HOME. `sayso` is the binary under test. A block of another language with `file=NAME` in its info
+string is written to the working directory before anything is run; `python3` is the interpreter of these tests. The ports
+the document names (8440, 8441, 8450, 8451) must be free."""
 
 import os
 import re
@@ -27,15 +28,18 @@ import shlex
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
 from cast import ROOT, binary
 
 PATIENCE = 60
+FILE = re.compile(r"^```\w+ file=(\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FENCE = re.compile(r"^```console([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -161,6 +165,8 @@ def pattern_of(line, words):
 
 
 def run(document, folder, environment):
+    for name, text in FILE.findall(document):
+        (folder / name).write_text(text)
     terminals, words = {}, {}
     try:
         for block in blocks(document):
@@ -171,7 +177,7 @@ def run(document, folder, environment):
                     terminal.finish()
                     for name, value in words.items():
                         command = command.replace(f"<{name}>", value)
-                    terminal.type(command.replace("cargo run --release --", "sayso"))
+                    terminal.type(command)
                 assert terminal.process is not None, f"nothing runs in terminal {block.term} to print {shown}"
                 terminal.expect(shown, words)
                 if not (last and block.running):
@@ -187,7 +193,7 @@ def run(document, folder, environment):
 def test_the_readme(tmp_path):
     document = (ROOT / "README.md").read_text("utf-8")
     assert blocks(document), "README.md has no console blocks"
-    for port in (8440, 8441):
+    for port in (8440, 8441, 8450, 8451):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
@@ -200,7 +206,7 @@ def test_the_readme(tmp_path):
     home = tmp_path / "home"
     home.mkdir()
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("SAYSO_", "XDG_"))}
-    environment |= {"HOME": str(home), "PATH": f"{commands}:{os.environ['PATH']}", "NO_COLOR": "1"}
+    environment |= {"HOME": str(home), "PATH": f"{commands}:{Path(sys.executable).parent}:{os.environ['PATH']}", "NO_COLOR": "1"}
     run(document, home, environment)
 
 

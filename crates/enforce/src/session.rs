@@ -28,8 +28,8 @@ pub struct Shown(pub(crate) Arc<str>);
 /// A session.
 pub struct Session {
     state: Mutex<State>,
-    /// Counts the moments at which everything open is closed.
-    closings: watch::Sender<u64>,
+    /// Counts the moments at which everything open is closed; none once there is nothing to open any more.
+    closings: watch::Sender<Option<u64>>,
 }
 
 struct State {
@@ -69,20 +69,24 @@ pub(crate) struct Tie {
 }
 
 /// Until when what was permitted may stay open.
-pub struct Closing(watch::Receiver<u64>);
+pub struct Closing {
+    closings: watch::Receiver<Option<u64>>,
+    since: Option<u64>,
+}
 
 impl Closing {
     /// Returns when it may not any more.
     pub async fn come(&mut self) {
+        let since = self.since;
         // A session that is gone has ended.
-        let _ = self.0.changed().await;
+        let _ = self.closings.wait_for(|now| now.is_none() || *now != since).await;
     }
 }
 
 impl Default for Session {
     fn default() -> Self {
         let state = State { owner: Owner::Nobody, asked: Marks::default(), told: Marks::default() };
-        Self { state: Mutex::new(state), closings: watch::Sender::new(0) }
+        Self { state: Mutex::new(state), closings: watch::Sender::new(Some(0)) }
     }
 }
 
@@ -121,14 +125,16 @@ impl Session {
         }
     }
 
-    /// Closes whatever is open in it.
-    pub fn close(&self) {
-        self.closings.send_modify(|count| *count = count.wrapping_add(1));
+    /// Closes whatever is open in it, and whatever would be opened.
+    pub fn end(&self) {
+        self.closings.send_replace(None);
     }
 
     /// Until when something permitted now may stay open. To be taken before the owner is looked at.
     pub(crate) fn closing(&self) -> Closing {
-        Closing(self.closings.subscribe())
+        let closings = self.closings.subscribe();
+        let since = *closings.borrow();
+        Closing { closings, since }
     }
 
     pub(crate) fn owner(&self) -> Option<(VerifyingKey, Shown)> {
@@ -174,7 +180,8 @@ impl Tie {
         let owner = Owner::Key(self.key.clone(), self.token.clone());
         let before = std::mem::replace(&mut self.session.state().owner, owner);
         if !matches!(before, Owner::Key(..)) {
-            self.session.close();
+            tracing::info!("session.bound");
+            self.session.closings.send_modify(|count| *count = count.map(|count| count.wrapping_add(1)));
         }
         self.session.closing()
     }

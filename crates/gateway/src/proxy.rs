@@ -148,6 +148,9 @@ async fn forward(
         // Here it ends whatever its server says.
         site.sessions.end(visit);
     }
+    if let Some(visit) = visit.as_ref().filter(|_| session::takes_up(head)) {
+        visit.take_up().await;
+    }
     let (sender, body) = (clearance.sender.take(), std::mem::take(&mut clearance.body));
     let sent = site.upstream.send(sender, &outward, body).await;
     let mut response = match sent {
@@ -161,6 +164,8 @@ async fn forward(
         false => Leaving::RunsOn,
     };
     let Clearance { token, closing, .. } = clearance;
+    // What says that a session is gone is not closed with it.
+    let closing = closing.filter(|_| visit.is_some());
     stream::carry(response, Terms { engine: site.engine.clone(), leaving, token, visit, closing, since })
 }
 

@@ -12,8 +12,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::Semaphore;
-use tokio::time::{Instant, timeout};
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{Instant, sleep, timeout};
 
 /// Most sessions of one resource.
 pub(crate) const CAPACITY: usize = 10_000;
@@ -26,6 +26,9 @@ const LONGEST: usize = 1024;
 /// How long an upstream may take to be told that a session is over, and how many are told at once.
 const FAREWELL: Duration = Duration::from_secs(2);
 const FAREWELLS: usize = 16;
+
+/// How long a server has to notice that a listener is gone before another comes.
+const LETTING_GO: Duration = Duration::from_millis(50);
 
 pub(crate) const SESSION: &str = "mcp-session-id";
 const LAST_EVENT: &str = "last-event-id";
@@ -50,6 +53,8 @@ pub(crate) struct Visit {
     ours: HeaderValue,
     theirs: HeaderValue,
     used: Mutex<Instant>,
+    /// Counts the streams that were taken up again.
+    taken_up: watch::Sender<u64>,
 }
 
 /// The session a request names.
@@ -75,12 +80,28 @@ impl Found {
 
 impl Visit {
     fn new(ours: HeaderValue, theirs: HeaderValue) -> Self {
-        Self { session: Arc::default(), ours, theirs, used: Mutex::new(Instant::now()) }
+        let (used, taken_up) = (Mutex::new(Instant::now()), watch::Sender::new(0));
+        Self { session: Arc::default(), ours, theirs, used, taken_up }
     }
 
     /// Something was said in it.
     pub(crate) fn touch(&self) {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// A stream is about to be taken up again. A server gives one stream to one listener, so those that are read on for
+    /// nobody are let go first.
+    pub(crate) async fn take_up(&self) {
+        if self.taken_up.receiver_count() > 0 {
+            self.taken_up.send_modify(|count| *count = count.wrapping_add(1));
+            sleep(LETTING_GO).await;
+        }
+    }
+
+    /// Returns when what is read on for nobody is to be let go.
+    pub(crate) async fn is_taken_up(&self) {
+        // INVARIANT: the sender lives as long as this.
+        let _ = self.taken_up.subscribe().changed().await;
     }
 
     fn used(&self) -> Instant {
@@ -143,7 +164,7 @@ impl Sessions {
         let unbound = table.by_id.values().filter(|visit| !visit.session.is_bound());
         let Some(longest) = unbound.min_by_key(|visit| visit.used()).cloned() else { return false };
         table.by_id.retain(|_, visit| !Arc::ptr_eq(visit, &longest));
-        longest.session.close();
+        longest.session.end();
         self.say_farewell(longest);
         true
     }
@@ -151,7 +172,7 @@ impl Sessions {
     fn sweep(&self, table: &mut Table) {
         let idle = table.by_id.extract_if(|_, visit| visit.used().elapsed() >= IDLE);
         for (_, visit) in idle {
-            visit.session.close();
+            visit.session.end();
             self.say_farewell(visit);
         }
     }
@@ -161,7 +182,7 @@ impl Sessions {
         if let Ok(ours) = visit.ours.to_str() {
             self.table().by_id.remove(ours);
         }
-        visit.session.close();
+        visit.session.end();
     }
 
     /// A session as its server opened it; none where it did not, or by a name that cannot be kept.
@@ -225,6 +246,11 @@ impl Sessions {
 /// A session was opened for which there is no place.
 #[derive(Debug)]
 pub(crate) struct NoRoom;
+
+/// Whether a request takes up a stream that broke off.
+pub(crate) fn takes_up(head: &Head) -> bool {
+    head.method == Method::GET && head.headers.contains_key(LAST_EVENT)
+}
 
 /// The head as the upstream gets it: with its own name for the session, or none, and an event only where the engine has
 /// held it against the session's.

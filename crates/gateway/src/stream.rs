@@ -60,11 +60,13 @@ pub(crate) struct Terms {
 }
 
 /// The same response, on these terms.
-pub(crate) fn carry(response: Response<Body>, terms: Terms) -> Response<Body> {
-    let whole = response.body().size_hint().exact().is_some();
-    let bound = terms.closing.is_some() || terms.token.is_some();
-    // A message of known length is no stream: it is one answer, under way.
-    if terms.leaving == Leaving::Ends && (whole || !bound) {
+pub(crate) fn carry(response: Response<Body>, mut terms: Terms) -> Response<Body> {
+    if response.body().size_hint().exact().is_some() {
+        // A message of known length is no stream: it is one answer, under way.
+        (terms.token, terms.visit, terms.closing) = (None, None, None);
+    }
+    let free = terms.token.is_none() && terms.visit.is_none();
+    if terms.leaving == Leaving::Ends && free {
         return response;
     }
     let events = is_events(&response);
@@ -114,7 +116,7 @@ async fn pump(
     }
     let mut ended = pin!(end(terms.closing.take(), &terms));
     let mut listening = true;
-    let mut alone = pin!(pending_or(None));
+    let mut alone = pin!(left(None));
     loop {
         let piece = tokio::select! {
             biased;
@@ -124,7 +126,9 @@ async fn pump(
                     return;
                 }
                 listening = false;
-                alone.set(pending_or(Some(Instant::now() + ALONE)));
+                // Only what has event ids can be taken up, and then by another listening.
+                let visit = tap.as_ref().filter(|tap| tap.numbered).map(|tap| Arc::clone(&tap.visit));
+                alone.set(left(Some((Instant::now() + ALONE, visit))));
                 continue;
             }
             () = &mut alone => return,
@@ -155,10 +159,15 @@ fn cut(closed: &AtomicBool, events: bool, listener: &mpsc::Sender<Piece>) {
     }
 }
 
-async fn pending_or(until: Option<Instant>) {
-    match until {
-        Some(until) => sleep_until(until).await,
+/// Returns when a response that nobody listens to was read on for long enough.
+async fn left(alone: Option<(Instant, Option<Arc<Visit>>)>) {
+    match alone {
         None => pending().await,
+        Some((until, None)) => sleep_until(until).await,
+        Some((until, Some(visit))) => tokio::select! {
+            () = sleep_until(until) => {}
+            () = visit.is_taken_up() => {}
+        },
     }
 }
 
@@ -207,11 +216,13 @@ async fn is_revoked(terms: &Terms) -> bool {
 struct Tap {
     events: Events,
     visit: Arc<Visit>,
+    /// Whether there was an event id.
+    numbered: bool,
 }
 
 impl Tap {
     fn of(visit: Arc<Visit>) -> Self {
-        Self { events: Events::bounded(EVENT), visit }
+        Self { events: Events::bounded(EVENT), visit, numbered: false }
     }
 
     fn note(&mut self, frame: &Frame<Bytes>) {
@@ -219,7 +230,10 @@ impl Tap {
         self.visit.touch();
         for told in self.events.feed(data) {
             match told {
-                Told::Id(id) => self.visit.session.tell(&id),
+                Told::Id(id) => {
+                    self.numbered = true;
+                    self.visit.session.tell(&id);
+                }
                 Told::Data(data) => {
                     asked(&data).iter().for_each(|id| self.visit.session.ask(id));
                 }

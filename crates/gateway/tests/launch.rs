@@ -18,14 +18,22 @@ fn main() -> ExitCode {
     if arguments.get(1).is_some_and(|role| role == "serve") {
         serve(&arguments[2]);
     }
-    for (name, check) in [
+    let checks = [
         ("a_killed_gateway_leaves_no_child", a_killed_gateway_leaves_no_child as fn()),
         ("a_child_inherits_three_descriptors_and_few_variables", a_child_inherits_three_descriptors),
         ("an_orphan_is_not_launched", an_orphan_is_not_launched),
         ("a_command_that_is_not_there_says_so", a_command_that_is_not_there_says_so),
-    ] {
-        check();
-        println!("test {name} ... ok");
+    ];
+    // What test runners ask of a test binary: its list, without ignored ones, and one test by its name.
+    let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
+    let wanted = |name: &str| !has("--exact") || has(name);
+    for (name, check) in checks.into_iter().filter(|(name, _)| wanted(name) && !has("--ignored")) {
+        if has("--list") {
+            println!("{name}: test");
+        } else {
+            check();
+            println!("test {name} ... ok");
+        }
     }
     ExitCode::SUCCESS
 }

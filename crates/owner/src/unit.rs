@@ -44,6 +44,9 @@ pub struct TermsEdit {
     pub expires_in: Option<i64>,
     /// New prohibitions.
     pub prohibited: Option<Vec<String>>,
+    /// Whether every grant is for one operation. Not hers to say here: a set-up tightens what it set up.
+    #[serde(skip)]
+    pub per_operation: Option<bool>,
 }
 
 impl TermsEdit {
@@ -58,6 +61,7 @@ impl TermsEdit {
         lay(&self.scope, &mut terms.scope);
         lay(&self.expires_in, &mut terms.expires_in);
         lay(&self.prohibited, &mut terms.prohibited);
+        lay(&self.per_operation, &mut terms.per_operation);
         terms.enforced.retain(|promise, _| terms.prohibited.contains(promise));
     }
 }

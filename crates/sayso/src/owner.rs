@@ -61,16 +61,19 @@ enum Act {
     /// Show one waiting request whole: who, what, on which terms, with which arguments.
     Show {
         /// The negotiation, as `pending` lists it.
+        #[arg(allow_hyphen_values = true)]
         family: String,
     },
     /// Approve a waiting request. For a first contact this also admits the agent.
     Approve {
         /// The negotiation, as `pending` lists it.
+        #[arg(allow_hyphen_values = true)]
         family: String,
     },
     /// Deny a waiting request.
     Deny {
         /// The negotiation, as `pending` lists it.
+        #[arg(allow_hyphen_values = true)]
         family: String,
     },
     /// List the agents that were let in.

@@ -17,19 +17,17 @@ const options = edition === "v2" ? { versionNegotiation: { mode: "auto" } } : {}
 const client = new main.Client({ name: "stock", version: "1.0.0" }, options);
 
 const heard = [];
-function tap() {
-  const listener = transport.onmessage;
-  transport.onmessage = (message, extra) => {
-    heard.push(message);
-    return listener?.(message, extra);
-  };
-}
-// The client puts its own listener there when it connects and starts the transport.
-const start = transport.start.bind(transport);
-transport.start = async () => {
-  tap();
-  return start();
-};
+// Whoever listens, and the client may change its mind about that, hears it through here.
+let listener;
+Object.defineProperty(transport, "onmessage", {
+  get: () => listener,
+  set: (wanted) => {
+    listener = wanted && ((message, extra) => {
+      heard.push(message);
+      return wanted(message, extra);
+    });
+  },
+});
 
 async function session() {
   const outcome = async (step) => step().catch((error) => ({ failed: String(error.message ?? error) }));

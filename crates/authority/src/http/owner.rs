@@ -45,6 +45,11 @@ impl Hers {
         self.received.json().map_err(Detail::from)
     }
 
+    /// Whether there is no body.
+    pub(super) fn is_empty(&self) -> bool {
+        self.received.body.is_empty()
+    }
+
     /// A header of the request, where it is text.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.received.headers.get(name)?.to_str().ok()

@@ -47,8 +47,8 @@ pub(super) async fn version(
     let unknown = || Fault::new(StatusCode::NOT_FOUND, "not_found", "no such terms were ever published here");
     let template = template.ok().and_then(|Path(id)| TemplateId::parse(id).ok()).ok_or_else(unknown)?;
     let terms = authority.store.terms(&template).await?.ok_or_else(unknown)?;
-    let asked = asked.ok().and_then(|Query(asked)| asked.format);
-    let form = asked.map_or_else(|| accept::preferred(&headers), |name| Form::named(&name));
+    let Ok(Query(asked)) = asked else { return Err(Fault::invalid("the query takes format, once")) };
+    let form = asked.format.map_or_else(|| accept::preferred(&headers), |name| Form::named(&name));
     let Some(form) = form else {
         let description = "these terms are served as application/json, text/html and application/ld+json";
         return Ok(varying(

@@ -188,8 +188,10 @@ async fn a_link_is_asked_for_with_her_key() {
     let before = house.dump();
     let sent = || Sent::new("POST", "/owner/sign-in-links").json(&json!({}));
     assert_eq!(house.send(sent()).await.detail(), 401);
-    let more = Sent::new("POST", "/owner/sign-in-links").json(&json!({ "owner": "bob" }));
-    assert_eq!(house.hers(&house.alice, more).await.detail(), 400);
+    for body in [json!({ "owner": "bob" }), json!([]), json!(null), json!("bob")] {
+        let more = Sent::new("POST", "/owner/sign-in-links").json(&body);
+        assert_eq!(house.hers(&house.alice, more).await.detail(), 400, "{body}");
+    }
     assert_eq!(house.dump(), before);
     let browser = Browser::of(&house, &house.bob).await;
     assert!(browser.home().await.contains("<b><bdi>bob</bdi></b>"));

@@ -73,7 +73,7 @@ fn refs(form: &[(String, String)]) -> Vec<(&str, &str)> {
 async fn an_answer_is_hers_or_none() {
     let house = house().await;
     let (one, two) = (Agent::new(), Agent::new());
-    let mut first = trade(&house, &one).await;
+    let first = trade(&house, &one).await;
     let second = trade(&house, &two).await;
     let browser = Browser::of(&house, &house.alice).await;
     let (path, of_first) = card(&browser, &first.family()).await;
@@ -114,7 +114,17 @@ async fn an_answer_is_hers_or_none() {
         assert_eq!(refused(&answer), status, "{what}");
         assert_eq!(house.dump(), before, "{what}");
     }
+}
 
+// OWN-07, OWN-08
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_is_taken_once() {
+    let house = house().await;
+    let agent = Agent::new();
+    let mut first = trade(&house, &agent).await;
+    let browser = Browser::of(&house, &house.alice).await;
+    let (path, forms) = card(&browser, &first.family()).await;
+    let [approve, deny] = [refs(&forms[0]), refs(&forms[1])];
     let answer = house.send(browser.form(&path, &approve)).await;
     assert_eq!(
         (answer.status, answer.header("location")),

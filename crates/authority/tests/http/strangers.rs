@@ -3,8 +3,11 @@
 
 use crate::house::{Agent, FORMAT, House, Talk, known};
 use crate::server::{Server, entry};
-use crate::wire::{Answer, Sent};
+use crate::wire::{Answer, Sent, fresh_key};
+use sayso_owner::ledger::Author;
+use sayso_owner::store::DeviceKey;
 use sayso_protocol::payload::protection::PermissionRequest;
+use sayso_protocol::{Thumbprint, b64};
 use serde_json::{Value, json};
 
 fn perm(pat: &str, body: &Value) -> Sent {
@@ -229,4 +232,35 @@ async fn only_the_header_and_only_such_a_token_open_the_protection_api() {
     let committed = talk.present(&[("claim_token", &agreement), ("claim_token_format", FORMAT)]).await;
     assert_eq!(committed.json()["error"], "request_submitted");
     assert_eq!(house.send(about(&pat, "/consume", &token)).await.ok(), json!({ "consumed": true }));
+}
+
+// CORE-106: should such a key ever be enrolled, it opens her door to nobody.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_enrolled_key_that_proves_nothing_opens_nothing() {
+    let house = House::new().await;
+    let universal = b64::encode_standard([[1].as_slice(), &[0; 63]].concat());
+    for (name, first) in [("zero", 0), ("identity", 1)] {
+        let mut point = [0; 32];
+        point[0] = first;
+        let jwk = json!({ "kty": "OKP", "crv": "Ed25519", "x": b64::encode(point) });
+        let device = DeviceKey {
+            owner: house.alice.name.clone(),
+            jwk: serde_json::from_value(jwk).unwrap(),
+            thumbprint: Thumbprint::from_text(name),
+            label: "weak".into(),
+        };
+        house.authority.store().enrol(&device, &Author::Setup, house.now()).await.unwrap();
+        let stranger = fresh_key();
+        let mut sent = house.sign(Sent::new("GET", "/owner/ledger"), &stranger);
+        for (field, value) in &mut sent.headers {
+            match field.as_str() {
+                "signature-input" => *value = value.replace(&stranger.kid(), name),
+                "signature" => *value = format!("sig1=:{universal}:"),
+                _ => {}
+            }
+        }
+        assert!(sent.headers.iter().any(|(_, value)| value.contains(&format!("keyid=\"{name}\""))));
+        assert_eq!(house.send(sent).await.detail(), 401, "{name}");
+    }
+    house.read(&house.alice, "/ledger").await;
 }

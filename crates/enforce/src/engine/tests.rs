@@ -14,6 +14,7 @@ mod counted;
 mod exactness;
 mod property;
 mod replayed;
+mod sessions;
 mod vectors;
 
 fn trade() -> Incoming {

@@ -85,7 +85,8 @@ async fn a_response_is_passed_on_without_what_would_speak_for_the_gateway() {
             .to_vec();
     let response = house.send(&Request::list()).await;
     assert_eq!((response.status, response.body.as_slice()), (403, &b"nope"[..]));
-    let gone = ["www-authenticate", "set-cookie", "access-control-allow-origin", "x-internal", "mcp-session-id"];
+    let gone =
+        ["www-authenticate", "set-cookie", "access-control-allow-origin", "x-internal", "mcp-session-id"];
     for gone in gone {
         assert_eq!(response.all(gone), [""; 0], "{gone}");
     }

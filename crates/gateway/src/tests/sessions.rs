@@ -48,9 +48,14 @@ async fn an_unknown_session_is_not_found() {
     let restarted = legacy.restarted().await;
     let before = legacy.server.count();
     for name in [id.as_str(), "theirs-0", "", "x", &id.to_lowercase(), &format!("{id}A")] {
-        for request in [post("tools/list", &json!({})), get(), delete(), answer("1"), post("tools/call", &json!({}))] {
+        for request in
+            [post("tools/list", &json!({})), get(), delete(), answer("1"), post("tools/call", &json!({}))]
+        {
             let response = restarted.send(request.with("Mcp-Session-Id", name)).await;
-            assert_eq!((response.status, response.json()["error"].as_str()), (404, Some("session_not_found")));
+            assert_eq!(
+                (response.status, response.json()["error"].as_str()),
+                (404, Some("session_not_found"))
+            );
             assert!(!response.is_challenge());
         }
     }
@@ -77,7 +82,8 @@ async fn a_modern_client_has_no_session() {
     assert_eq!((got.header("mcp-session-id"), got.header("last-event-id")), (None, None));
     let before = legacy.server.count();
     for request in [get(), delete()] {
-        let response = legacy.send(request.but("MCP-Protocol-Version", "2026-07-28").with("Mcp-Session-Id", &id)).await;
+        let response =
+            legacy.send(request.but("MCP-Protocol-Version", "2026-07-28").with("Mcp-Session-Id", &id)).await;
         assert_eq!(response.status, 405);
     }
     let twice = post("ping", &json!({})).with("Mcp-Session-Id", &id).with("Mcp-Session-Id", &id);
@@ -100,7 +106,8 @@ async fn a_method_that_is_not_served_leaves_the_session_alone() {
     }
     let note = legacy.send(note("notifications/unheard_of").with("Mcp-Session-Id", &id)).await;
     assert_eq!((note.status, note.json()["error"]["code"].as_i64()), (200, Some(-32601)));
-    let tool = legacy.send(post("tools/call", &json!({ "name": "wire_money" })).with("Mcp-Session-Id", &id)).await;
+    let tool =
+        legacy.send(post("tools/call", &json!({ "name": "wire_money" })).with("Mcp-Session-Id", &id)).await;
     assert_eq!((tool.status, tool.json()["error"].as_str()), (403, Some("unknown_tool")));
     assert_eq!(legacy.server.count(), before);
 }
@@ -112,7 +119,8 @@ async fn a_response_answers_what_was_asked_in_its_session_once() {
     let (one, two) = (legacy.initialize().await, legacy.initialize().await);
     let mut stream = legacy.listen(get().with("Mcp-Session-Id", &one)).await;
     let mut other = legacy.listen(get().with("Mcp-Session-Id", &two)).await;
-    let asks = r#"data: {"jsonrpc":"2.0","id":"ask-1","method":"elicitation/create","params":{"message":"?"}}"#;
+    let asks =
+        r#"data: {"jsonrpc":"2.0","id":"ask-1","method":"elicitation/create","params":{"message":"?"}}"#;
     legacy.server.say("theirs-0", "GET", asks);
     stream.until("ask-1").await;
     assert!(!other.read_so_far().await.contains("ask-1"), "another session heard it");
@@ -148,7 +156,10 @@ async fn an_event_passes_on_the_session_it_belongs_to() {
     assert_eq!(legacy.server.count(), before);
     let _stream = legacy.listen(get().with("Mcp-Session-Id", &one).with("Last-Event-ID", "event-9")).await;
     let got = legacy.server.last();
-    assert_eq!((got.header("last-event-id"), got.header("mcp-session-id")), (Some("event-9"), Some("theirs-0")));
+    assert_eq!(
+        (got.header("last-event-id"), got.header("mcp-session-id")),
+        (Some("event-9"), Some("theirs-0"))
+    );
     legacy.send(post("ping", &json!({})).with("Mcp-Session-Id", &one).with("Last-Event-ID", "event-9")).await;
     assert_eq!(legacy.server.last().header("last-event-id"), None);
 }

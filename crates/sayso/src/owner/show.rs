@@ -166,7 +166,7 @@ fn policies(value: &Value) -> String {
 fn author(value: &Value) -> String {
     let word = value.as_str().or_else(|| value.as_object()?.keys().next().map(String::as_str));
     match word {
-        Some("owner") => "her".into(),
+        Some("owner" | "browser") => "her".into(),
         Some("setup") => "set-up".into(),
         Some(word) => word.replace('_', " "),
         None => "-".into(),

@@ -56,8 +56,9 @@ impl Named {
 /// What the server at a URL is shown, out of the environment: the settings can be printed, and name it only.
 fn credential(settings: &Settings) -> anyhow::Result<Option<Credential>> {
     let Some(name) = settings.text("gateway.upstream_token_env") else { return Ok(None) };
-    let token = std::env::var(name)
-        .with_context(|| format!("`gateway.upstream_token_env` names {name}, which is not set"))?;
+    let token = std::env::var(name).ok().filter(|token| !token.is_empty());
+    let token =
+        token.with_context(|| format!("`gateway.upstream_token_env` names {name}, which is not set"))?;
     let credential = Credential::parse("Authorization", &format!("Bearer {token}"));
     Ok(Some(credential.with_context(|| format!("what {name} holds is no bearer token"))?))
 }
@@ -109,7 +110,7 @@ impl Behind {
         let surveyed = survey.map(|survey| survey.tools).unwrap_or_default();
         Ok(Self {
             tools: govern(&surveyed, &realm),
-            first: surveyed.iter().filter_map(|tool| first_unit(tool, &realm)).collect(),
+            first: first_units(&surveyed, &realm),
             upstream: upstream.clone().into(),
             watched: Some(Watched { upstream, every: wanted.survey_interval }),
             vault: None,
@@ -161,6 +162,11 @@ async fn first_survey(upstream: &Upstream) -> Option<sayso_gateway::Survey> {
 /// The tools that can be governed. One whose name makes no scope is not served.
 pub(super) fn govern(tools: &[Surveyed], realm: &Realm) -> Vec<ToolSettings> {
     tools.iter().filter_map(|tool| classify::govern(tool, realm).ok()).collect()
+}
+
+/// The units these tools would be in at first.
+pub(super) fn first_units(tools: &[Surveyed], realm: &Realm) -> Vec<Unit> {
+    tools.iter().filter_map(|tool| first_unit(tool, realm)).collect()
 }
 
 /// The unit a tool is in at first, alone. She is asked each time until rules can say otherwise (D-29).

@@ -3,10 +3,11 @@
 //! A listing that fails or is empty removes nothing for ten minutes. The authority reads the new listing at once, and
 //! whether a changed or new tool may be called is the owner's to say, not this task's.
 
-use super::behind::govern;
+use super::behind::{first_units, govern};
+use super::policy;
 use sayso_authority::Authority;
 use sayso_enforce::resource::ToolSettings;
-use sayso_gateway::{Gateway, Upstream};
+use sayso_gateway::{Gateway, Surveyed, Upstream};
 use sayso_protocol::{ClientId, OwnerName, Realm};
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,11 +57,11 @@ impl Keeper {
                 continue;
             }
             empty_since = None;
-            self.publish(tools).await;
+            self.publish(tools, &survey.tools).await;
         }
     }
 
-    async fn publish(&mut self, tools: Vec<ToolSettings>) {
+    async fn publish(&mut self, tools: Vec<ToolSettings>, surveyed: &[Surveyed]) {
         let pins = |tools: &[ToolSettings]| -> Vec<_> {
             tools
                 .iter()
@@ -78,6 +79,11 @@ impl Keeper {
         self.published = tools;
         if let Err(fault) = self.authority.pull(&self.owner, &self.client_id).await {
             tracing::warn!("the authority could not read the new listing: {fault}");
+            return;
+        }
+        let units = first_units(surveyed, &self.realm);
+        if let Err(fault) = policy::reclassify(&self.authority, &self.owner, &self.client_id, &units).await {
+            tracing::warn!("the terms of a changed tool are as they were: {fault}");
         }
     }
 }

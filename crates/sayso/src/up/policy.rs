@@ -7,10 +7,11 @@ use crate::clock;
 use crate::home::Home;
 use anyhow::{Context as _, bail};
 use sayso_authority::Authority;
+use sayso_gateway::classify::{self, Class};
 use sayso_owner::ledger::Author;
 use sayso_owner::store::Edit;
-use sayso_owner::unit::Unit;
-use sayso_protocol::{ClientId, OwnerName, Realm};
+use sayso_owner::unit::{TermsEdit, Unit};
+use sayso_protocol::{ClientId, OwnerName, Realm, ToolName};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -36,6 +37,7 @@ pub(super) async fn settle(
         pulled(authority, owner, client_id).await?;
     }
     reissue(authority, owner, home).await?;
+    reclassify(authority, owner, client_id, &first.units).await?;
     let mark = home.folder("first-policy")?.join(first.realm.as_str());
     if first.units.is_empty() || mark.exists() {
         return Ok(());
@@ -55,6 +57,51 @@ pub(super) async fn settle(
         }
     }
     std::fs::write(&mark, b"").with_context(|| format!("cannot write {}", mark.display()))
+}
+
+/// A tool that changed class has another scope, which the terms of its unit must offer; one that may now do anything is
+/// asked about each time, whatever its unit said (D-30: by itself this only tightens). Until she has seen the change the
+/// tool is suspended all the same.
+pub(super) async fn reclassify(
+    authority: &Authority,
+    owner: &OwnerName,
+    client_id: &ClientId,
+    now_wanted: &[Unit],
+) -> anyhow::Result<()> {
+    let store = authority.store();
+    let (registered, units) = (store.resources(owner).await?, store.units(owner).await?);
+    for entry in registered.iter().filter(|entry| entry.client_id == *client_id) {
+        let wanted = now_wanted.iter().find(|wanted| wanted.resources.contains(&entry.resource.id));
+        let unit = units.iter().find(|unit| Some(&unit.id) == entry.unit.as_ref());
+        let edit = wanted.zip(unit).and_then(|(wanted, unit)| retermed(wanted, unit, &entry.resource.tool));
+        if let (Some(edit), Some(unit)) = (edit, unit) {
+            let edited = store
+                .edit_unit(owner, &unit.id, &edit, authority.issuer(), &Author::Setup, clock::now())
+                .await?;
+            edited.with_context(|| format!("the terms of `{}` cannot follow its tool", unit.id))?;
+            tracing::info!(unit = %unit.id, "policy.reclassified");
+        }
+    }
+    Ok(())
+}
+
+/// The edit that makes a unit's terms fit the class its tool has now, if they fit the other one.
+fn retermed(wanted: &Unit, unit: &Unit, tool: &ToolName) -> Option<Edit> {
+    let class = if wanted.terms.per_operation { Class::Act } else { Class::Read };
+    let other = if class == Class::Act { Class::Read } else { Class::Act };
+    let (new, old) = (classify::scope(tool, class).ok()?, classify::scope(tool, other).ok()?);
+    if unit.terms.scope.contains(&new) || !unit.terms.scope.contains(&old) {
+        return None;
+    }
+    let scope = unit.terms.scope.iter().map(|scope| if *scope == old { new.clone() } else { scope.clone() });
+    let terms = TermsEdit { scope: Some(scope.collect()), ..TermsEdit::default() };
+    Some(match class {
+        Class::Read => Edit { ask_me: None, terms },
+        Class::Act => {
+            let expires_in = Some(unit.terms.expires_in.min(wanted.terms.expires_in));
+            Edit { ask_me: Some(true), terms: TermsEdit { expires_in, per_operation: Some(true), ..terms } }
+        }
+    })
 }
 
 async fn pulled(authority: &Authority, owner: &OwnerName, client_id: &ClientId) -> anyhow::Result<()> {

@@ -13,10 +13,9 @@ const NO_PORTAL: &str =
     "this authority has no page for its owners; its operator can set `authority.portal_url`";
 
 pub(in super::super) async fn create(State(authority): Shared, hers: Hers) -> Result<Response, Detail> {
-    let members: BTreeMap<String, IgnoredAny> = hers.json()?;
-    if !members.is_empty() {
+    if !hers.is_empty() && !hers.json::<BTreeMap<String, IgnoredAny>>()?.is_empty() {
         return Err(Detail::invalid(
-            "this takes an empty object: a link is for the key that asks, and good for everything",
+            "a link is for the owner who asks for it; send nothing, or an empty object",
         ));
     }
     let link = authority.sign_in_link(&hers.owner, &hers.author).await?;

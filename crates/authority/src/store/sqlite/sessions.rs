@@ -35,6 +35,10 @@ impl SignIn for SqliteStore {
         now: Timestamp,
     ) -> Result<Option<Session>, Unavailable> {
         let (name, epoch) = (name.to_owned(), self.epoch);
+        // Anybody may try links; those that are none do not keep the writer busy.
+        if !self.readers.read("redeem_link", |db| is_known(db, link))? {
+            return Ok(None);
+        }
         self.writer.write("redeem_link", move |db| redeem(db, link, session, &name, now, epoch)).await
     }
 
@@ -64,6 +68,14 @@ fn create(
     )?
     .execute((link.0, owner.as_str(), body(author)?, expires.0, epoch))?;
     Ok(Outcome::Kept(()))
+}
+
+fn is_known(db: &Connection, link: Digest) -> Result<bool, Fault> {
+    let known = db
+        .prepare_cached("SELECT 1 FROM sign_in_links WHERE digest = ?1")?
+        .query_row([link.0], |_| Ok(()))
+        .optional()?;
+    Ok(known.is_some())
 }
 
 fn redeem(

@@ -47,7 +47,9 @@ async fn a_bound_session_hears_its_key_alone() {
         let stale = request.clone().signed_by(&key(0x22), NOW.plus(-61), HOST);
         let elsewhere = request.clone().signed_by(&key(0x22), NOW, "other.test");
         let half = by(request.clone(), 0x22).shown("reader");
-        for thief in [request.clone(), by(request.clone(), 0x33), request.signed_other(), stale, elsewhere, half] {
+        for thief in
+            [request.clone(), by(request.clone(), 0x33), request.signed_other(), stale, elsewhere, half]
+        {
             let response = legacy.send(thief).await;
             assert_eq!((response.status, response.json()["error"].as_str()), (401, Some("invalid_token")));
             assert_eq!(response.all("www-authenticate"), [r#"PoP error="invalid_token""#]);

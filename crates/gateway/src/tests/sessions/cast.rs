@@ -97,7 +97,8 @@ impl Legacy {
     }
 
     pub(super) async fn listen(&self, request: Request) -> Stream {
-        let mut stream = Stream { socket: TcpStream::connect(self.house.gateway).await.unwrap(), text: String::new() };
+        let mut stream =
+            Stream { socket: TcpStream::connect(self.house.gateway).await.unwrap(), text: String::new() };
         stream.socket.write_all(&request.bytes()).await.unwrap();
         stream.until("id: first").await;
         stream

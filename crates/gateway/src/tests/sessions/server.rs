@@ -19,7 +19,6 @@ use tokio::sync::mpsc;
 pub(super) struct Got {
     pub(super) method: Method,
     pub(super) headers: HeaderMap,
-    pub(super) body: String,
 }
 
 impl Got {
@@ -98,14 +97,13 @@ async fn serve(State(server): State<Arc<Server>>, request: Request) -> Response<
     let (parts, body) = request.into_parts();
     let body = body.collect().await.unwrap().to_bytes();
     let text = String::from_utf8(body.to_vec()).unwrap();
-    let got = Got { method: parts.method.clone(), headers: parts.headers.clone(), body: text.clone() };
+    let got = Got { method: parts.method.clone(), headers: parts.headers.clone() };
     server.got.lock().unwrap().push(got);
     let message: Value = serde_json::from_str(&text).unwrap_or_default();
     let named = parts.headers.get("mcp-session-id").map(|value| value.to_str().unwrap().to_owned());
     if message["method"] == "initialize" && named.is_none() {
         let result = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": { "name": "s", "version": "1" } });
-        let mut response =
-            plain(200, &json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }));
+        let mut response = plain(200, &json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }));
         if !server.sessionless {
             let mut sessions = server.sessions.lock().unwrap();
             let id = format!("theirs-{}", sessions.len());

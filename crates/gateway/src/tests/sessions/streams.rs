@@ -75,6 +75,20 @@ async fn an_older_client_that_leaves_ends_its_listening_and_no_call() {
     assert_eq!(legacy.send(answer).await.status, 202);
 }
 
+// A server gives a stream to one listener: what is read on for nobody makes way for who takes it up.
+#[tokio::test]
+async fn a_stream_that_is_taken_up_is_let_go_of_first() {
+    let legacy = Legacy::open().await;
+    let id = legacy.bound().await;
+    let call = read(&json!({ "stream": true })).with("Mcp-Session-Id", &id).signed("reader");
+    drop(legacy.listen(call).await);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(legacy.server.holds("tools/call"));
+    let again = get().with("Mcp-Session-Id", &id).with("Last-Event-ID", "first");
+    let _again = legacy.listen(again.signed_by(&key(0x22), NOW, HOST)).await;
+    assert!(!legacy.server.holds("tools/call") && legacy.server.holds("GET"));
+}
+
 #[tokio::test]
 async fn streams_go_to_whoever_opened_them() {
     let legacy = Legacy::open().await;

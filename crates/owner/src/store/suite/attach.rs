@@ -47,7 +47,7 @@ pub fn asking_again_takes_its_own_place(place: &dyn Place) {
         stage.open(0, &stage.attempt_at(TRADE, later), crate::step::Beat::Present, later).terms();
     let second =
         stage.advance(1, &ticket, agent.agree_to(&proffer, later, json!({ "quantity": 10 })), later).waits();
-    assert_eq!(waiting(&stage), [proffer.family.clone()]);
+    assert_eq!(waiting(&stage), std::slice::from_ref(&proffer.family));
     assert_eq!(wait(stage.any(1).pending(&stage.alice, later)).unwrap()[0].deadline, deadline);
     assert_eq!(stage.poll(0, &first).word(), "lost");
     assert_eq!(stage.decide(0, &proffer.family, Answer::Approved), Some(()));

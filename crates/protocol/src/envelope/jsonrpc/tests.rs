@@ -92,6 +92,9 @@ fn what_only_looks_like_a_challenge_is_none() {
     for (error, expected) in [
         (json!({"code": -32001, "message": "Request timed out", "data": {"timeout": 60000}}), other(-32001)),
         (json!({"code": -32001, "message": "Request timed out"}), other(-32001)),
+        (json!({"code": -32001, "message": "Header mismatch: Mcp-Name"}), other(-32001)),
+        (json!({"code": -32001, "message": "Access denied", "data": null}), other(-32001)),
+        (json!({"code": -32001, "message": ticket, "data": [{"ticket": "tkt_evil"}]}), other(-32001)),
         (json!({"code": -32001, "message": ticket}), other(-32001)),
         (json!({"code": -32001, "message": "x", "data": "{\"ticket\":\"t\"}"}), other(-32001)),
         (json!({"code": -32020, "message": "Header mismatch"}), other(-32020)),

@@ -1,0 +1,67 @@
+"""With `enforce = []` (D-6) a gateway adds nothing and takes nothing away: stock clients have the same session with a
+server as directly, message by message, once ids of ours are no longer seen. What is no message stays outside."""
+
+import json
+import sys
+
+import pytest
+
+from stock import HERE, Front, Server, line, node, package
+from wire import send
+
+EVERYTHING = {"realm": "mcp-servers-everything", "ask": (), "deny": ()}
+OVER_STDIO = Server("stdio", command=["node", package("server-everything"), "stdio"], **EVERYTHING)
+OVER_HTTP = Server("http", command=["node", package("server-everything"), "streamableHttp"], http=True,
+                   variables={"PORT": "{port}"}, **EVERYTHING)
+# The one of them that speaks 2026-07-28.
+MODERN = Server("modern", realm="word-book", command=[sys.executable, HERE / "servers/wordbook.py", "{port}"], http=True,
+                ask=(), deny=())
+NOTHING = {"SAYSO_GATEWAY__ENFORCE": "[]"}
+
+
+def session(client, *target):
+    """What a client heard: the answers by id, and the progress it was told of, in order. Other notifications of a
+    server's come when they come, and over stdio there is one child for all clients."""
+    heard = node(client, "session", *target)["heard"]
+    answers = {message["id"]: message for message in heard if "method" not in message}
+    progress = [message for message in heard if message.get("method") == "notifications/progress"]
+    assert len(answers) >= 15
+    return answers, progress
+
+
+@pytest.mark.parametrize("client", ["v1", "v2"])
+@pytest.mark.parametrize("server", [OVER_STDIO, OVER_HTTP, MODERN], ids=lambda server: server.name)
+def test_a_session_is_the_same_as_directly(tmp_path, server, client):
+    with server.served(tmp_path) as flags:
+        target = flags[1:] if server.http else server.words(tmp_path)
+        directly = session(client, *target)
+        with Front.running(tmp_path / "up", *flags, **NOTHING) as front:
+            through = session(client, front.resource)
+    # A client over stdio asks another child which revisions it speaks; over HTTP it hears the answer itself (D-31).
+    if not server.http:
+        through[0].pop("server-discover-probe-1", None)
+    assert through[0].keys() == directly[0].keys()
+    for id, answer in directly[0].items():
+        assert through[0][id] == answer, id
+    assert through[1] == directly[1]
+
+
+def test_it_is_said_at_every_start_and_only_messages_pass(tmp_path):
+    flags = ("--upstream-stdio", line("node", package("server-everything"), "stdio"))
+    with Front.running(tmp_path, *flags, **NOTHING) as front:
+        for _ in range(2):
+            warnings = [entry for entry in map(json.loads, front.logged().splitlines()) if entry["level"] == "WARN"]
+            assert any("enforce = []" in entry["message"] for entry in warnings), warnings
+            front.log.write_text("")
+            front.restart()
+        asked = [("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream"),
+                 ("MCP-Protocol-Version", "2025-11-25")]
+        for body in (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"},"id":2}', b"[]", b"{"):
+            assert send("POST", front.resource, asked, body).status == 400
+        called = send("POST", front.resource, asked, json.dumps({
+            "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": {"name": "echo", "arguments": {"message": "unasked"}},
+        }).encode())
+        assert called.status == 200 and b"Echo: unasked" in called.body, called
+        # Nobody was asked, so there is nothing to record.
+        assert not [row for row in front.owner.ledger() if row["kind"] == "touched"]

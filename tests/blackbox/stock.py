@@ -5,7 +5,6 @@ import asyncio
 import json
 import os
 import shlex
-import shutil
 import socket
 import subprocess
 import sys
@@ -129,6 +128,7 @@ class Server:
     @contextmanager
     def served(self, folder):
         """The flags that put `up` in front of it, while it can be reached."""
+        assert (NODE / "node_modules").is_dir(), f"run `npm ci` in {NODE} first, or ./test, which does"
         if not self.http:
             yield ("--upstream-stdio", line(*self.words(folder)))
             return
@@ -181,7 +181,3 @@ STOCK = {
     "typescript-v1": lambda url: node("v1", "list", url)["tools"],
     "typescript-v2": lambda url: node("v2", "list", url)["tools"],
 }
-
-
-def installed():
-    return shutil.which("node") is not None and (NODE / "node_modules").is_dir()

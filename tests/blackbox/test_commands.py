@@ -280,3 +280,10 @@ def test_a_table_written_once(run, tmp_path):
     refused(run("gateway", "--config", written(tmp_path, toml(settings) + "[resource]\npath = '/mcp'\n")), "[[resource]]")
     settings, _ = settings_of("authority", tmp_path)
     refused(run("authority", "--config", written(tmp_path, toml(settings) + "[owner]\nname = 'alice'\n")), "[[owner]]")
+
+
+def test_what_she_answers_may_begin_with_a_hyphen(run):
+    """Names of negotiations are random text."""
+    for word in ("show", "approve", "deny"):
+        for family in ("-P0qnaeSjV12hXRpIv0-dw", "--qnaeSjV12hXRpIv0-dwP"):
+            refused(run("owner", word, family, "--data", "nowhere"), "no `sayso up` has run on nowhere", code=7)

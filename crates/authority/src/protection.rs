@@ -93,7 +93,14 @@ impl ProtectionApi {
     /// # Errors
     /// When the caller is not trusted or the store cannot be asked.
     pub async fn introspect(&self, caller: &Caller, token: &str) -> Result<Introspection, ProtectionFault> {
-        self.authority.introspect(&self.admit(caller).await?, token).await
+        // INVARIANT: a grant is live only where its resource server is active, which one statement reads together.
+        match self.authority.found(caller, token).await? {
+            Found::Live(grant) => Ok(Introspection::Live(grant)),
+            other => {
+                self.admit(caller).await?;
+                Ok(self.authority.told(caller, token, other))
+            }
+        }
     }
 
     /// Spends a single-use token. `attempt` names this try: the same one is answered as before (D-14).
@@ -118,9 +125,8 @@ impl ProtectionApi {
     }
 
     async fn admit(&self, caller: &Caller) -> Result<Admitted, ProtectionFault> {
-        let hers = self.authority.store.resource_servers(&caller.owner).await?;
-        let known = hers.into_iter().find(|server| server.client_id == caller.client_id);
-        Admitted::standing(caller.clone(), known.ok_or(ProtectionFault::NotTrusted)?.status)
+        let standing = self.authority.store.standing(&caller.owner, &caller.client_id).await?;
+        Admitted::standing(caller.clone(), standing.ok_or(ProtectionFault::NotTrusted)?)
     }
 }
 
@@ -175,13 +181,19 @@ impl Authority {
         Admitted(caller): &Admitted,
         token: &str,
     ) -> Result<Introspection, ProtectionFault> {
-        let found =
-            self.store.introspect(&caller.owner, &caller.client_id, Digest::of(token), self.now()).await?;
-        Ok(match found {
+        Ok(self.told(caller, token, self.found(caller, token).await?))
+    }
+
+    async fn found(&self, caller: &Caller, token: &str) -> Result<Found, Unavailable> {
+        self.store.introspect(&caller.owner, &caller.client_id, Digest::of(token), self.now()).await
+    }
+
+    fn told(&self, caller: &Caller, token: &str, found: Found) -> Introspection {
+        match found {
             Found::Live(grant) => Introspection::Live(grant),
             Found::Dead(reason) => Introspection::Dead(reason),
             Found::Unknown => Introspection::Dead(self.miss(caller, token)),
-        })
+        }
     }
 
     pub(crate) async fn consume(

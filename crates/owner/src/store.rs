@@ -91,7 +91,7 @@ pub struct Waiting {
 /// What introspection finds by a token's digest (D-20).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    /// Live.
+    /// Live, and so is its connection, at a resource server that is active.
     Live(Box<LiveGrant>),
     /// Known here, and dead: `connection_revoked`, `revoked`, `already_consumed` or `expired`, in that precedence.
     Dead(sayso_protocol::payload::protection::Inactive),
@@ -166,6 +166,12 @@ pub trait Store: SignIn + Send + Sync + 'static {
     async fn resource_servers(&self, owner: &OwnerName) -> Result<Vec<ResourceServer>, Unavailable>;
     /// A resource server under any owner that knows it.
     async fn resource_server(&self, client_id: &ClientId) -> Result<Vec<ResourceServer>, Unavailable>;
+    /// Where a resource server stands with her; `None` when she knows none of that id.
+    async fn standing(
+        &self,
+        owner: &OwnerName,
+        client_id: &ClientId,
+    ) -> Result<Option<Standing>, Unavailable>;
     /// Approves or revokes a resource server; revoking ends its PATs and the live grants at it. `None` when there is
     /// no such transition.
     async fn judge_resource_server(

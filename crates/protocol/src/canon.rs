@@ -5,6 +5,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
@@ -160,8 +162,7 @@ fn write_value(out: &mut String, value: &Json, room: usize) -> Result<(), CanonE
 
 fn write_object(out: &mut String, members: &[(String, Json)], room: usize) -> Result<(), CanonError> {
     let mut sorted: Vec<_> = members.iter().collect();
-    // UTF-16 code units, not code points: U+FB33 comes after U+1F600, whose first unit is U+D83D.
-    sorted.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
+    sorted.sort_by(|(a, _), (b, _)| by_code_units(a, b));
     let mut previous = None;
     for (name, value) in sorted {
         if previous == Some(name) {
@@ -177,9 +178,23 @@ fn write_object(out: &mut String, members: &[(String, Json)], room: usize) -> Re
     Ok(())
 }
 
+/// UTF-16 code units, not code points: U+FB33 comes after U+1F600, whose first unit is U+D83D.
+fn by_code_units(a: &str, b: &str) -> Ordering {
+    if a.is_ascii() && b.is_ascii() { a.cmp(b) } else { a.encode_utf16().cmp(b.encode_utf16()) }
+}
+
 /// A JSON string with no escape that is not required (RFC 8785 section 3.2.2.2).
 pub(crate) fn write_string(out: &mut String, text: &str) {
     out.push('"');
+    if text.bytes().any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\')) {
+        write_escaped(out, text);
+    } else {
+        out.push_str(text);
+    }
+    out.push('"');
+}
+
+fn write_escaped(out: &mut String, text: &str) {
     for character in text.chars() {
         match character {
             '"' => out.push_str("\\\""),
@@ -193,19 +208,21 @@ pub(crate) fn write_string(out: &mut String, text: &str) {
             _ => out.push(character),
         }
     }
-    out.push('"');
 }
 
-pub(crate) fn number_text(number: &Number) -> Result<String, CanonError> {
-    let digits = number.significant_digits();
+pub(crate) fn number_text(number: &Number) -> Result<Cow<'_, str>, CanonError> {
     if number.is_integer_text() {
         let magnitude = number.text().trim_start_matches('-').parse::<u64>();
         return match magnitude {
-            Ok(0) => Ok("0".to_owned()),
-            Ok(1..=MAX_INTEGER) => Ok(number.text().to_owned()),
+            Ok(0) => Ok("0".into()),
+            Ok(1..=MAX_INTEGER) => Ok(number.text().into()),
             _ => Err(CanonError::UnsafeInteger),
         };
     }
+    if is_canonical(number.text()) {
+        return Ok(number.text().into());
+    }
+    let digits = number.significant_digits();
     if digits > MAX_DIGITS {
         return Err(CanonError::TooManyDigits);
     }
@@ -219,7 +236,21 @@ pub(crate) fn number_text(number: &Number) -> Result<String, CanonError> {
     if integer && text.trim_start_matches('-').parse::<u64>().map_or(true, |value| value > MAX_INTEGER) {
         return Err(CanonError::UnsafeInteger);
     }
-    Ok(text)
+    Ok(text.into())
+}
+
+/// Digits of which no two texts are one double, so that the text of a double can be told without computing it.
+const SURE_DIGITS: usize = 15;
+
+/// Whether a text with a fraction is certainly its own canonical form: few enough digits, none of them superfluous, and
+/// a magnitude that is written without an exponent. False says nothing.
+fn is_canonical(text: &str) -> bool {
+    let unsigned = text.strip_prefix('-').unwrap_or(text);
+    let Some((whole, fraction)) = unsigned.split_once('.') else { return false };
+    let zeros = fraction.bytes().take_while(|digit| *digit == b'0').count();
+    let plain = fraction.bytes().all(|digit| digit.is_ascii_digit()) && !fraction.ends_with('0');
+    let digits = if whole == "0" { fraction.len().saturating_sub(zeros) } else { unsigned.len() - 1 };
+    plain && digits <= SURE_DIGITS && (whole != "0" || zeros <= 5)
 }
 
 /// A finite double as ECMAScript writes it (ECMA-262 Number::toString, radix 10).

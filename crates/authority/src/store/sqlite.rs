@@ -122,6 +122,14 @@ impl Store for SqliteStore {
         self.readers.read("resource_server", |db| servers::of_client(db, client_id))
     }
 
+    async fn standing(
+        &self,
+        owner: &OwnerName,
+        client_id: &ClientId,
+    ) -> Result<Option<Standing>, Unavailable> {
+        self.readers.read("standing", |db| servers::standing(db, owner, client_id))
+    }
+
     async fn judge_resource_server(
         &self,
         owner: &OwnerName,

@@ -1,7 +1,7 @@
 //! The pure checks and their order: each neighbour of the line is on the right side of it.
 
 use super::*;
-use crate::resource::ResourceSettings;
+use crate::resource::{Enforcement, ResourceSettings};
 use crate::scripted::{NOW, call, call_body, key, post, settings, sign, signed};
 use http::HeaderValue;
 
@@ -55,6 +55,30 @@ fn what_is_not_known_to_be_open_or_protected_is_refused() {
     incoming.head.headers.remove("mcp-method");
     incoming.head.headers.remove("mcp-protocol-version");
     assert_eq!(outcome(&incoming), "403 -32601 unknown_method");
+}
+
+// D-6
+#[test]
+fn where_nothing_is_enforced_whatever_is_a_message_is_open_and_nothing_else() {
+    let outcome = |incoming: &Incoming| {
+        outcome_of(
+            ResourceSettings { enforcement: Enforcement::Nothing, tools: vec![], ..settings() },
+            incoming,
+        )
+    };
+    let older = |body: &str| {
+        let mut incoming = with(post(body, "x", None), "mcp-protocol-version", b"2025-11-25");
+        incoming.head.headers.remove("mcp-method");
+        incoming
+    };
+    assert_eq!(outcome(&call("wire_money", "{}")), "open");
+    assert_eq!(outcome(&older(r#"{"jsonrpc":"2.0","id":7,"method":"foo/bar","params":{}}"#)), "open");
+    assert_eq!(outcome(&older(r#"{"jsonrpc":"2.0","id":7,"result":{}}"#)), "open");
+    assert_eq!(outcome(&older(r#"{"jsonrpc":"2.0","id":7,"method":"a","method":"b"}"#)), "400 -32600 -");
+    assert_eq!(outcome(&older("[]")), "400 -32600 -");
+    assert_eq!(outcome(&with(call("x", "{}"), "mcp-name", b"y")), "400 -32020 header_body_mismatch");
+    assert_eq!(outcome(&with(call("x", "{}"), "host", b"elsewhere.example")), "misdirected_request");
+    assert_eq!(outcome(&with(call("x", "{}"), "origin", b"https://elsewhere.example")), "invalid_origin");
 }
 
 #[test]

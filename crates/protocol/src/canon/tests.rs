@@ -124,4 +124,26 @@ proptest! {
             prop_assert_eq!(s256_of(&value), s256(&value));
         }
     }
+
+    // What is taken for canonical without computing it is what computing it gives.
+    #[test]
+    fn a_short_text_is_known_at_sight(text in r"-?(0|[1-9][0-9]{0,16})\.0{0,7}[0-9]{1,17}([eE]-?[0-9])?") {
+        if is_canonical(&text) {
+            prop_assert_eq!(ecmascript(text.parse().unwrap()), text);
+        }
+    }
+}
+
+#[test]
+fn a_text_with_anything_superfluous_is_computed() {
+    for known in
+        ["0.5", "-0.5", "1.25", "123456789012.345", "0.000001", "0.00000123456789012345", "99999999999999.9"]
+    {
+        assert!(is_canonical(known), "{known}");
+    }
+    for unsure in
+        ["0.0", "-0.0", "1.50", "1", "1e3", "1.5e3", "0.0000001", "1234567890123456.5", "0.1234567890123456"]
+    {
+        assert!(!is_canonical(unsure), "{unsure}");
+    }
 }

@@ -124,11 +124,11 @@ impl Reader<'_> {
         self.expect(b'"')?;
         let mut decoded = String::new();
         loop {
-            let start = self.at;
-            while self.peek().is_some_and(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\') {
-                self.at += 1;
-            }
-            decoded.push_str(self.text.get(start..self.at).unwrap_or_default());
+            let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+            let special = |byte: &u8| *byte < 0x20 || matches!(byte, b'"' | b'\\');
+            let end = self.at + rest.iter().position(special).unwrap_or(rest.len());
+            decoded.push_str(self.text.get(self.at..end).unwrap_or_default());
+            self.at = end;
             match self.peek() {
                 Some(b'"') => {
                     self.at += 1;

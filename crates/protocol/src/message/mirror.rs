@@ -92,11 +92,8 @@ fn says(argument: &Json, value: &str) -> bool {
         Json::String(text) => text == value,
         Json::Bool(truth) => value == if *truth { "true" } else { "false" },
         Json::Number(number) => {
-            let text = if number.is_integer_text() {
-                Ok(number.text().to_owned())
-            } else {
-                canon::number_text(number)
-            };
+            let text =
+                if number.is_integer_text() { Ok(number.text().into()) } else { canon::number_text(number) };
             let number = text.ok().and_then(|text| text.parse::<i128>().ok());
             number.is_some() && value.parse().ok() == number
         }

@@ -3,6 +3,7 @@
 //! is a fault, because somebody else may route on it. Which origin or host is allowed is not checked here.
 
 use http::header::{HeaderMap, HeaderName};
+use std::borrow::Cow;
 
 use crate::b64;
 use crate::json::Json;
@@ -52,8 +53,12 @@ fn check(headers: &HeaderMap, message: &Message) -> Result<Revision, MessageFaul
 
 /// One line each, and no other spelling that a CGI-like server would read as the same header.
 fn check_single(headers: &HeaderMap, name: &HeaderName) -> Result<(), MessageFault> {
-    let spelled = name.as_str().replace('_', "-");
-    if !(spelled.starts_with("mcp-") || SINGLE.contains(&spelled.as_str())) {
+    let spelled = if name.as_str().contains('_') {
+        Cow::Owned(name.as_str().replace('_', "-"))
+    } else {
+        Cow::Borrowed(name.as_str())
+    };
+    if !(spelled.starts_with("mcp-") || SINGLE.contains(&&*spelled)) {
         return Ok(());
     }
     if spelled != name.as_str() {

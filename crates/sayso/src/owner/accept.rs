@@ -4,6 +4,7 @@ use super::client::{Client, Refused};
 use crate::terminal::plain;
 use anyhow::Context as _;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// Shows the difference; with `yes`, accepts exactly what was shown.
 pub(super) async fn run(client: &Client, resource: &str, yes: bool) -> anyhow::Result<Value> {
@@ -23,15 +24,16 @@ pub(super) async fn run(client: &Client, resource: &str, yes: bool) -> anyhow::R
     Ok(entry.clone())
 }
 
-/// The difference, line by line.
+/// The difference, member by member: each line names its place in full, so that none can hide behind its like elsewhere.
 pub(super) fn show(resource: &str, yes: bool, entry: &Value) -> String {
-    let lines = |member: &str| -> Vec<String> {
-        let text = entry.get(member).and_then(|value| serde_json::to_string_pretty(value).ok());
-        text.unwrap_or_default().lines().map(plain).collect()
+    let lines = |member: &str| {
+        let mut lines = BTreeSet::new();
+        entry.get(member).into_iter().for_each(|value| gather(value, "", &mut lines));
+        lines
     };
     let (before, after) = (lines("accepted"), lines("surface"));
-    let gone = before.iter().filter(|line| !after.contains(line)).map(|line| format!("- {line}"));
-    let new = after.iter().filter(|line| !before.contains(line)).map(|line| format!("+ {line}"));
+    let gone = before.difference(&after).map(|line| format!("- {}", plain(line)));
+    let new = after.difference(&before).map(|line| format!("+ {}", plain(line)));
     let shown: Vec<String> = gone.chain(new).collect();
     let next = if yes {
         format!("{} may be called again, as it is now", plain(resource))
@@ -41,5 +43,53 @@ pub(super) fn show(resource: &str, yes: bool, entry: &Value) -> String {
             plain(resource)
         )
     };
-    format!("{}\n{next}", if shown.is_empty() { "nothing but their order".into() } else { shown.join("\n") })
+    format!("{}\n{next}", if shown.is_empty() { "nothing that shows".into() } else { shown.join("\n") })
+}
+
+/// What a value holds, a line for each member that holds no other: its JSON pointer, and itself.
+///
+/// INVARIANT: the answer it is part of was parsed, which bounds how deep it is.
+fn gather(value: &Value, place: &str, lines: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(members) if !members.is_empty() => {
+            for (name, member) in members {
+                gather(member, &format!("{place}/{}", name.replace('~', "~0").replace('/', "~1")), lines);
+            }
+        }
+        Value::Array(items) if !items.is_empty() => {
+            for (at, item) in items.iter().enumerate() {
+                gather(item, &format!("{place}/{at}"), lines);
+            }
+        }
+        _ => {
+            lines.insert(format!("{place}: {value}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // D-30
+    #[test]
+    fn no_change_hides_behind_a_line_like_it() {
+        let tool = |to: &str| json!({ "inputSchema": { "a/b": { "type": "string" }, "n": { "type": to } }, "x": [] });
+        let entry = json!({ "accepted": tool("number"), "surface": tool("string") });
+        let shown = show("r/t", false, &entry);
+        let expected =
+            "- /inputSchema/n/type: \"number\"\n+ /inputSchema/n/type: \"string\"\nit stays suspended";
+        assert!(shown.starts_with(expected), "{shown}");
+        let whole = show("r/t", true, &json!({ "surface": tool("string") }));
+        assert!(whole.starts_with("+ /inputSchema/a~1b/type: \"string\"\n"), "{whole}");
+        assert!(whole.ends_with("+ /x: []\nr/t may be called again, as it is now"), "{whole}");
+    }
+
+    // D-28
+    #[test]
+    fn names_that_would_move_the_cursor_are_escaped() {
+        let shown = show("r/t", false, &json!({ "surface": { "a\u{1b}[2Jb\n+ c": "\u{202e}" } }));
+        assert!(!shown.contains('\u{1b}') && !shown.contains('\u{202e}'), "{shown}");
+        assert_eq!(shown.lines().count(), 2);
+    }
 }

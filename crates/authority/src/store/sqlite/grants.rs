@@ -73,9 +73,10 @@ fn dead(row: &Row<'_>, now: Timestamp, epoch: i64) -> Result<Option<Inactive>, r
     let (granted, standing): (i64, i64) = (row.get(3)?, row.get(4)?);
     let (killed, consumed): (Option<i64>, Option<i64>) = (row.get(5)?, row.get(6)?);
     let (exp, written): (i64, i64) = (row.get(7)?, row.get(8)?);
+    let trusted: bool = row.get(11)?;
     Ok(if connection != Status::Active {
         Some(Inactive::ConnectionRevoked)
-    } else if granted != standing || killed.is_some() || written != epoch {
+    } else if granted != standing || killed.is_some() || written != epoch || !trusted {
         Some(Inactive::Revoked)
     } else if consumed.is_some() {
         Some(Inactive::AlreadyConsumed)
@@ -98,7 +99,9 @@ fn standing(
         .prepare_cached(
             "SELECT g.claims, g.family, c.status, g.epoch, c.epoch, g.killed_at, g.consumed_at, g.exp,
                     g.store_epoch, g.consume_attempt,
-                    g.approved_at IS NOT NULL AND g.introspected_at IS NULL
+                    g.approved_at IS NOT NULL AND g.introspected_at IS NULL,
+                    EXISTS (SELECT 1 FROM resource_servers s
+                            WHERE s.owner = g.owner AND s.client_id = g.client_id AND s.status = 'active')
              FROM grants g JOIN connections c ON c.owner = g.owner AND c.handle = g.handle
              WHERE g.token_sha256 = ?1 AND g.owner = ?2 AND g.client_id = ?3",
         )?

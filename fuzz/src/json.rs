@@ -74,8 +74,27 @@ fn canonical(value: &Json) {
     let Ok(bytes) = canon::to_bytes(value) else { return };
     let again = Json::parse(&bytes, UNBOUNDED).expect("canonical bytes are JSON");
     assert!(same::meaning(value, &again), "the canonical form says something else");
+    numbers(&again);
     assert_eq!(canon::to_bytes(&again).as_ref(), Ok(&bytes), "canonical bytes are not canonical");
     let digest = canon::s256_bytes(&bytes);
     assert_eq!(canon::s256(value).as_ref(), Ok(&digest));
     assert_eq!(canon::s256_of(value), Ok(digest), "serde writes something else");
+}
+
+/// Where ECMAScript writes no exponent, the standard library writes the same shortest digits. With at most 15 of them no
+/// other digits are as short, so there is nothing to choose between.
+fn numbers(canonical: &Json) {
+    match canonical {
+        Json::Number(number) => {
+            let (text, value) = (number.text(), number.as_f64().expect("a canonical number is a double"));
+            let plain = value == 0.0 || (1e-6..1e21).contains(&value.abs());
+            assert_eq!(text.contains('e'), !plain, "{text}");
+            if plain && text.bytes().filter(u8::is_ascii_digit).count() <= 15 {
+                assert_eq!(text, value.to_string());
+            }
+        }
+        Json::Array(elements) => elements.iter().for_each(numbers),
+        Json::Object(members) => members.iter().for_each(|(_, value)| numbers(value)),
+        _ => {}
+    }
 }

@@ -3,14 +3,15 @@ and nothing that opens anything or that somebody said in confidence."""
 
 import json
 import secrets
+from urllib.parse import urlsplit
 
 import pytest
 
 from canary import Canary
 from cast import TRADE, House, result
-from parties import Agent
+from parties import FORM, Agent
 from town import Town
-from wire import b64
+from wire import b64, send
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 TRACEPARENT = ("Traceparent", f"00-{TRACE}-b7ad6b7169203331-01")
@@ -26,11 +27,22 @@ class Story:
     def __init__(self, house):
         self.house, self.agent, self.stranger = house, Agent(), Agent()
         self.word = "zq" + secrets.token_hex(6)
-        self.secrets = {self.word, house.ready.get("portal") or self.word}
+        self.secrets = {self.word}
+        self._sign_in()
         self.read, self.trade, self.denied = self._read(), self._trade(), self._denied()
         self._refusals()
         self.ended = house.owner.revoke(self.agent.handle)
         self.events = [json.loads(line) for line in house.logged().splitlines()]
+
+    def _sign_in(self):
+        """By the link of the ready line and by one she asked for; the cookie opens her page as well."""
+        for link in (self.house.ready["portal"], self.house.owner.request("POST", "/sign-in-links", {}).json()["url"]):
+            door, _, word = link.rpartition("/")
+            page, redeemed = send("GET", link), send("POST", door, [FORM], f"link={word}".encode())
+            assert (page.status, redeemed.status) == (200, 303), (page, redeemed)
+            (cookie,) = redeemed.all("set-cookie")
+            self.secrets |= {part for part in urlsplit(link).path.split("/") if len(part) > 20}
+            self.secrets |= {cookie.split(";")[0].split("=", 1)[1]}
 
     def _keep(self, negotiation, *more):
         self.secrets |= {*negotiation.tickets, negotiation.agreement, negotiation.template["nonce"], *more}

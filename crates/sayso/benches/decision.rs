@@ -29,7 +29,7 @@ use sayso_protocol::payload::protection::{
     AccessReport, ConsumeReply, Introspection, PermissionFault, PermissionReply, PermissionRequest,
 };
 use sayso_protocol::sig::{self, Facts, SignOptions};
-use sayso_protocol::{canon, message};
+use sayso_protocol::{b64, canon, message};
 use stage::{GATEWAY, ISSUER, NOW, READ, Stage, TRADE};
 use std::fs::File;
 use std::hint::black_box;
@@ -145,13 +145,13 @@ fn body(method: &str) -> Bytes {
 }
 
 /// An agent's calls with one grant, each signed afresh.
-struct Caller1<'a> {
+struct Agent<'a> {
     stage: &'a Stage,
     token: HeaderValue,
     body: Bytes,
 }
 
-impl Caller1<'_> {
+impl Agent<'_> {
     fn signed(&self, times: u64) -> Vec<Incoming> {
         (0..times).map(|nonce| self.sign(&nonce.to_string())).collect()
     }
@@ -191,16 +191,33 @@ fn decide(runtime: &Runtime, engine: &dyn Fn() -> Engine, calls: &[Incoming]) ->
     })
 }
 
-/// One Ed25519 verification with the key parsed, one strict parse, one SHA-256 of the body.
-fn floor(stage: &Stage, body: &Bytes) -> impl FnMut(u64) -> Duration + use<> {
-    // As long as the signature base of such a call.
-    let base = vec![b'x'; 1100];
-    let (key, signature) = (stage.agent.verifying().clone(), stage.agent.sign(&base));
-    let body = body.clone();
+/// What its signature is over (RFC 9421 section 2.5).
+fn signed_text(incoming: &Incoming) -> String {
+    let field = |name: &str| incoming.head.headers.get(name).map_or("", |value| value.to_str().unwrap());
+    let params = field("signature-input").trim_start_matches("sig1=");
+    let covered = params.trim_start_matches('(').split(')').next().unwrap().replace('"', "");
+    let line = |name: &str| {
+        let value = match name {
+            "@method" => "POST",
+            "@authority" => "gw.example",
+            "@path" => "/mcp",
+            name => field(name),
+        };
+        format!("\"{name}\": {value}\n")
+    };
+    covered.split(' ').map(line).collect::<String>() + &format!("\"@signature-params\": {params}")
+}
+
+/// One Ed25519 verification of what is signed with the key parsed, one strict parse, one SHA-256 of the body.
+fn floor(stage: &Stage, call: &Incoming) -> impl FnMut(u64) -> Duration + use<> {
+    let (text, key) = (signed_text(call), stage.agent.verifying().clone());
+    let field = call.head.headers.get("signature").unwrap().to_str().unwrap();
+    let signature = b64::decode_standard(field.trim_start_matches("sig1=").trim_matches(':')).unwrap();
+    let Body::Whole(body) = call.body.clone() else { panic!("a call has its body") };
     move |times| {
         let began = Instant::now();
         for _ in 0..times {
-            key.verify(black_box(&base), black_box(&signature)).unwrap();
+            key.verify(black_box(text.as_bytes()), black_box(&signature)).unwrap();
             black_box(message::parse(black_box(&body), Limits::default()).unwrap());
             black_box(canon::sha256(black_box(&body)));
         }
@@ -241,7 +258,7 @@ fn main() {
     let recorded = || before(local.clone());
     let token = runtime.block_on(stage.grant(READ));
     let token = HeaderValue::from_str(&format!("PoP {token}")).unwrap();
-    let agent = Caller1 { stage: &stage, token, body: body("tools/call") };
+    let agent = Agent { stage: &stage, token, body: body("tools/call") };
     assert_eq!(agent.body.len(), 1024);
     let mut beside = Beside::new();
 
@@ -260,8 +277,10 @@ fn main() {
         (0..times).map(|_| decide(&runtime, &unrecorded, &open)).sum()
     });
 
-    let crypto =
-        || Floor { what: "Ed25519 verify + strict parse + SHA-256", timed: floor(&stage, &agent.body) };
+    let crypto = || Floor {
+        what: "Ed25519 verify + strict parse + SHA-256",
+        timed: floor(&stage, &agent.sign("floor")),
+    };
     beside.measure("decision/authorized, before its record", crypto(), |times| {
         decide(&runtime, &unrecorded, &agent.signed(times))
     });

@@ -50,9 +50,12 @@ pub enum CanonError {
     Text(#[from] JsonError),
 }
 
+/// Bytes that most arguments of a call take.
+const ROOM: usize = 1024;
+
 /// The canonical bytes of a value.
 pub fn to_bytes(value: &Json) -> Result<Vec<u8>, CanonError> {
-    let mut out = String::new();
+    let mut out = String::with_capacity(ROOM);
     write_value(&mut out, value, MAX_DEPTH)?;
     Ok(out.into_bytes())
 }

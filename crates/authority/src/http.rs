@@ -5,7 +5,6 @@
 
 pub(crate) mod answer;
 mod discovery;
-mod listener;
 mod owner;
 mod protection;
 pub(crate) mod received;
@@ -23,7 +22,6 @@ use http::header::{CACHE_CONTROL, HOST, ORIGIN, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use sayso_protocol::payload::metadata::AUTHORITY_PATHS;
 use std::future::Future;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -89,14 +87,11 @@ fn owner_routes() -> Router<Arc<Authority>> {
 }
 
 /// Serves `authority` on every listener until `shutdown`; pulls and prunes meanwhile, and is ready before either (FED-18).
-///
-/// # Errors
-/// Never at present; a connection that fails is its own affair.
 pub async fn serve(
     listeners: Vec<TcpListener>,
     authority: Arc<Authority>,
     shutdown: impl Future<Output = ()> + Send + 'static,
-) -> io::Result<()> {
+) {
     let chores = {
         let authority = authority.clone();
         async move { tokio::join!(pull::keep_pulling(authority.clone()), keep_pruning(authority)) }
@@ -107,8 +102,8 @@ pub async fn serve(
         closing.send_replace(true);
     };
     tokio::select! {
-        () = listener::listen(listeners, router(authority), shutdown) => Ok(()),
-        _ = chores => Ok(()),
+        () = sayso_listen::listen(listeners, router(authority), shutdown) => {}
+        _ = chores => {}
     }
 }
 

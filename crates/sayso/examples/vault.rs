@@ -17,5 +17,6 @@ async fn main() -> anyhow::Result<()> {
     serve(vault, listener, async {
         let _ = tokio::signal::ctrl_c().await;
     })
-    .await
+    .await;
+    Ok(())
 }

@@ -4,6 +4,7 @@
 //! `ready.json`, which only says where a running `up` is.
 
 use anyhow::{Context as _, bail};
+use sayso_authority::keys::signing_key;
 use sayso_protocol::SigningKey;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
@@ -78,18 +79,7 @@ impl Home {
     /// When it cannot be read or written, or others may read it.
     pub(crate) fn key(&self, name: &str) -> anyhow::Result<(SigningKey, PathBuf)> {
         let path = self.folder("keys")?.join(format!("{name}.pem"));
-        if !path.exists() {
-            let pem = SigningKey::seed_to_pem(&crate::clock::draw::<32>()?);
-            write_new(&path, pem.as_bytes())?;
-        }
-        let mode = fs::metadata(&path)?.permissions().mode();
-        if mode & 0o077 != 0 {
-            bail!("{} may be read by others; run: chmod 600 {}", path.display(), path.display());
-        }
-        let pem = fs::read_to_string(&path)?;
-        let key =
-            SigningKey::from_pem(&pem).with_context(|| format!("{} holds no Ed25519 key", path.display()))?;
-        Ok((key, path))
+        Ok((signing_key(&path)?, path))
     }
 
     /// Replaces a small file in one step.

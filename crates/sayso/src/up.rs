@@ -11,15 +11,20 @@ mod policy;
 use crate::home::Home;
 use crate::roles;
 use crate::settings::Settings;
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use parts::Parts;
+use policy::FirstPolicy;
+use sayso_authority::Authority;
 use sayso_owner::ledger::Author;
+use sayso_owner::unit::Unit;
+use sayso_protocol::{ClientId, OwnerName};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::sync::watch;
+use tokio::task::JoinError;
 
 /// Flags of `up`. Everything else is in the configuration file and the environment.
 #[derive(Debug, Args)]
@@ -159,25 +164,44 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
     };
     let (stop, stopped) = watch::channel(false);
     let (authority, client_id) = (Arc::clone(&parts.authority), parts.client_id.clone());
-    let first = policy::First { units: parts.first.clone(), realm: parts.realm.clone() };
+    let (first, units) = (parts.first.clone(), parts.units.clone());
     let mut serving = parts.serve(&stopped);
     tokio::select! {
-        outcome = serving.join_next() => outcome.context("nothing is being served")???,
-        settled = policy::settle(&authority, &wanted.owner, &client_id, &first, &home) => settled?,
+        outcome = serving.join_next() => return ended(outcome),
+        settled = settle(&authority, &wanted.owner, &client_id, &first, &units, &home) => settled?,
     }
     let link = authority.sign_in_link(&wanted.owner, &Author::Setup).await?;
     ready.portal = link.map(|link| link.url);
     announce(&home, &ready, command.json)?;
     tokio::select! {
-        outcome = serving.join_next() => outcome.context("nothing is being served")???,
+        outcome = serving.join_next() => return ended(outcome),
         () = interrupted => {}
     }
     // Nobody listening for it any more is as good as heard.
     let _ = stop.send(true);
     while let Some(outcome) = serving.join_next().await {
-        outcome??;
+        outcome?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Nothing is announced before what an agent's first call needs is there.
+async fn settle(
+    authority: &Authority,
+    owner: &OwnerName,
+    client_id: &ClientId,
+    first: &FirstPolicy,
+    units: &[Unit],
+    home: &Home,
+) -> anyhow::Result<()> {
+    policy::reissue(authority, owner, home).await?;
+    first.settle(authority, owner, client_id, units).await
+}
+
+/// What is served ends when it is told to; that it ends by itself is a failure, whatever it says.
+fn ended(outcome: Option<Result<(), JoinError>>) -> anyhow::Result<ExitCode> {
+    outcome.context("nothing is being served")??;
+    bail!("a part of this process ended by itself")
 }
 
 fn announce(home: &Home, ready: &Ready, json: bool) -> anyhow::Result<()> {

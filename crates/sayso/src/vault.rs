@@ -6,17 +6,14 @@ mod book;
 mod file;
 mod tools;
 
-use std::future::{Future, IntoFuture as _};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::Router;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
 
 use file::BookFile;
 use tools::VaultTools;
@@ -26,9 +23,6 @@ pub const SERVER_NAME: &str = "alice-vault";
 
 /// The largest request body the vault reads; its longest legitimate call is a few hundred bytes.
 const MAX_BODY_BYTES: usize = 64 * 1024;
-
-/// How long [`serve`] waits, once told to stop, for calls in progress.
-pub const GRACE: Duration = Duration::from_secs(2);
 
 /// Alice's accounts, kept in one file.
 pub struct Vault {
@@ -83,27 +77,7 @@ impl Vault {
     }
 }
 
-/// Serves `vault` to loopback callers until `shutdown` resolves and the calls in progress are answered, or, with a
-/// caller that neither finishes nor goes away, until [`GRACE`] has passed.
-///
-/// # Errors
-/// When the listener fails.
-pub async fn serve(
-    vault: Vault,
-    listener: TcpListener,
-    shutdown: impl Future<Output = ()> + Send + 'static,
-) -> anyhow::Result<()> {
-    let (stopping, stopped) = oneshot::channel::<()>();
-    let server = axum::serve(listener, vault.router([])).with_graceful_shutdown(async move {
-        shutdown.await;
-        drop(stopping);
-    });
-    let overdue = async {
-        let _ = stopped.await;
-        tokio::time::sleep(GRACE).await;
-    };
-    tokio::select! {
-        served = server.into_future() => served.context("serving the vault"),
-        () = overdue => Ok(()),
-    }
+/// Serves `vault` to loopback callers until `shutdown` resolves.
+pub async fn serve(vault: Vault, listener: TcpListener, shutdown: impl Future<Output = ()> + Send) {
+    sayso_listen::listen(vec![listener], vault.router([]), shutdown).await;
 }

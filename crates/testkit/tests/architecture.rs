@@ -14,19 +14,21 @@ use sayso_testkit::source;
 use serde_json::Value;
 
 /// Who may name whom. `testkit` may name anybody and nobody may name it.
-const ARROWS: [(&str, &[&str]); 8] = [
+const ARROWS: [(&str, &[&str]); 9] = [
     ("sayso-protocol", &[]),
+    ("sayso-listen", &[]),
     ("sayso-fetch", &["sayso-protocol"]),
     ("sayso-enforce", &["sayso-protocol", "sayso-fetch"]),
-    ("sayso-gateway", &["sayso-protocol", "sayso-enforce"]),
+    ("sayso-gateway", &["sayso-protocol", "sayso-enforce", "sayso-listen"]),
     ("sayso-owner", &["sayso-protocol"]),
-    ("sayso-authority", &["sayso-protocol", "sayso-fetch", "sayso-owner"]),
+    ("sayso-authority", &["sayso-protocol", "sayso-fetch", "sayso-listen", "sayso-owner"]),
     ("sayso-agent", &["sayso-protocol", "sayso-fetch"]),
     (
         "sayso",
         &[
             "sayso-protocol",
             "sayso-fetch",
+            "sayso-listen",
             "sayso-enforce",
             "sayso-gateway",
             "sayso-owner",
@@ -40,8 +42,8 @@ const ARROWS: [(&str, &[&str]); 8] = [
 const POWERS: [(&str, &[&str]); 7] = [
     ("reqwest", &["sayso-fetch"]),
     ("rusqlite", &["sayso-authority"]),
-    ("axum", &["sayso-authority", "sayso-gateway", "sayso"]),
-    ("hyper", &["sayso-authority", "sayso-gateway"]),
+    ("axum", &["sayso-authority", "sayso-gateway", "sayso-listen", "sayso"]),
+    ("hyper", &["sayso-gateway", "sayso-listen"]),
     ("rmcp", &["sayso"]),
     ("clap", &["sayso"]),
     ("anyhow", &["sayso"]),

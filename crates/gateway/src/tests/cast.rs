@@ -309,7 +309,7 @@ impl House {
         let (stop, stopped) = oneshot::channel::<()>();
         let ended = tokio::spawn(async move {
             let shutdown = async { drop(stopped.await) };
-            serve(listener, gateway, shutdown).await.unwrap();
+            serve(listener, gateway, shutdown).await;
         });
         Self { authority, canary, gateway: address, handle, stop: Some(stop), ended }
     }

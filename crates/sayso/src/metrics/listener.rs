@@ -6,7 +6,6 @@
 use super::Metrics;
 use crate::roles::Address;
 use crate::settings::Settings;
-use anyhow::Context as _;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{self, Next};
@@ -37,20 +36,9 @@ impl Listening {
     }
 }
 
-/// Shows the numbers until `shutdown`; what is under way then is cut.
-///
-/// # Errors
-/// When the listener fails.
-pub(crate) async fn serve(
-    metrics: Metrics,
-    listening: Listening,
-    shutdown: impl Future<Output = ()> + Send,
-) -> anyhow::Result<()> {
-    let served = axum::serve(listening.listener, router(metrics, listening.hosts));
-    tokio::select! {
-        served = served => served.context("showing the metrics"),
-        () = shutdown => Ok(()),
-    }
+/// Shows the numbers until `shutdown`.
+pub(crate) async fn serve(metrics: Metrics, listening: Listening, shutdown: impl Future<Output = ()> + Send) {
+    sayso_listen::listen(vec![listening.listener], router(metrics, listening.hosts), shutdown).await;
 }
 
 fn router(metrics: Metrics, hosts: Arc<[String]>) -> Router {

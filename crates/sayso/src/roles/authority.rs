@@ -80,8 +80,8 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
     command.announce(&home, &ready, &format!("the authority is ready at {}", doors.issuer))?;
     interrupted.await;
     let _ = stop.send(true);
-    serving.await??;
-    showing.await??;
+    serving.await?;
+    showing.await?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -61,14 +61,13 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
         version: env!("CARGO_PKG_VERSION"),
     };
     let (stop, stopped) = watch::channel(false);
-    let end = until(&stopped);
-    let serving = tokio::spawn(async move { sayso_gateway::serve(listener, gateway, end).await });
+    let serving = tokio::spawn(sayso_gateway::serve(listener, gateway, until(&stopped)));
     let showing = tokio::spawn(metrics::serve(metrics, listening, until(&stopped)));
     command.announce(&home, &ready, &format!("the gateway is ready at {url}"))?;
     interrupted.await;
     let _ = stop.send(true);
-    serving.await??;
-    showing.await??;
+    serving.await?;
+    showing.await?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,10 +1,11 @@
 //! Keeps what is published about a server's tools as the server says it now (D-30).
 //!
-//! A listing that fails or is empty removes nothing for ten minutes. The authority reads the new listing at once, and
-//! whether a changed or new tool may be called is the owner's to say, not this task's.
+//! A listing that fails or is empty removes nothing for ten minutes. The authority reads the new listing at once, and a
+//! step that failed is taken again with the next listing. A server heard for the first time is given its first policy;
+//! after that, whether a changed or new tool may be called is the owner's to say, not this task's.
 
 use super::behind::{first_units, govern};
-use super::policy;
+use super::policy::FirstPolicy;
 use sayso_authority::Authority;
 use sayso_enforce::resource::ToolSettings;
 use sayso_gateway::{Gateway, Surveyed, Upstream};
@@ -31,6 +32,7 @@ pub(super) struct Keeper {
     pub(super) authority: Arc<Authority>,
     pub(super) watched: Watched,
     pub(super) realm: Realm,
+    pub(super) first: FirstPolicy,
     pub(super) owner: OwnerName,
     pub(super) client_id: ClientId,
     pub(super) published: Vec<ToolSettings>,
@@ -75,15 +77,13 @@ impl Keeper {
             tracing::warn!("the server's new listing is not served: {fault}");
             return;
         }
-        tracing::info!(tools = tools.len(), "registry.changed");
-        self.published = tools;
-        if let Err(fault) = self.authority.pull(&self.owner, &self.client_id).await {
-            tracing::warn!("the authority could not read the new listing: {fault}");
-            return;
-        }
         let units = first_units(surveyed, &self.realm);
-        if let Err(fault) = policy::reclassify(&self.authority, &self.owner, &self.client_id, &units).await {
-            tracing::warn!("the terms of a changed tool are as they were: {fault}");
+        match self.first.settle(&self.authority, &self.owner, &self.client_id, &units).await {
+            Ok(()) => {
+                tracing::info!(tools = tools.len(), "registry.changed");
+                self.published = tools;
+            }
+            Err(fault) => tracing::warn!("the new listing is not wholly in force yet: {fault:#}"),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::behind::{Behind, Named};
 use super::keeper::Keeper;
+use super::policy::FirstPolicy;
 use crate::home::Home;
 use crate::local::LocalAuthority;
 use crate::metrics::{self, Listening, Metrics};
@@ -86,9 +87,9 @@ pub(super) struct Parts {
     pub(super) gateway_url: String,
     pub(super) client_id: ClientId,
     pub(super) owner_key: PathBuf,
-    /// What a new installation starts from.
-    pub(super) first: Vec<Unit>,
-    pub(super) realm: Realm,
+    /// The first policy, and the units it would be made of.
+    pub(super) first: FirstPolicy,
+    pub(super) units: Vec<Unit>,
     services: Services,
 }
 
@@ -148,11 +149,13 @@ impl Parts {
             body_limit: wanted.body_limit,
         };
         let gateway = Gateway::observed(config, Arc::new(clock::now), Some(metrics.decisions()))?;
+        let first = FirstPolicy::of(&behind.realm, home)?;
         let keeper = behind.watched.map(|watched| Keeper {
             gateway: gateway.clone(),
             authority: Arc::clone(&authority),
             watched,
             realm: behind.realm.clone(),
+            first: first.clone(),
             owner: wanted.owner.clone(),
             client_id: client_id.clone(),
             published: behind.tools,
@@ -164,8 +167,7 @@ impl Parts {
             keeper,
             metrics: (listening, metrics),
         };
-        let (first, realm) = (behind.first, behind.realm);
-        Ok(Self { authority, gateway_url, client_id, owner_key, first, realm, services })
+        Ok(Self { authority, gateway_url, client_id, owner_key, first, units: behind.first, services })
     }
 
     /// Where the metrics are.
@@ -174,14 +176,12 @@ impl Parts {
     }
 
     /// Serves until `stopped` turns true.
-    pub(super) fn serve(self, stopped: &watch::Receiver<bool>) -> JoinSet<anyhow::Result<()>> {
+    pub(super) fn serve(self, stopped: &watch::Receiver<bool>) -> JoinSet<()> {
         let until = || roles::until(stopped);
         let Services { authority, gateway: (listener, gateway), vault, keeper, metrics } = self.services;
         let mut serving = JoinSet::new();
-        let (end, her_side) = (until(), self.authority);
-        serving.spawn(async move { Ok(sayso_authority::serve(authority, her_side, end).await?) });
-        let end = until();
-        serving.spawn(async move { Ok(sayso_gateway::serve(listener, gateway, end).await?) });
+        serving.spawn(sayso_authority::serve(authority, self.authority, until()));
+        serving.spawn(sayso_gateway::serve(listener, gateway, until()));
         if let Some((listener, vault)) = vault {
             serving.spawn(vault::serve(vault, listener, until()));
         }
@@ -192,7 +192,6 @@ impl Parts {
                     () = keeper.keep() => {}
                     () = end => {}
                 }
-                Ok(())
             });
         }
         let (listening, metrics) = metrics;

@@ -11,7 +11,8 @@ use sayso_gateway::classify::{self, Class};
 use sayso_owner::ledger::Author;
 use sayso_owner::store::Edit;
 use sayso_owner::unit::{TermsEdit, Unit};
-use sayso_protocol::{ClientId, OwnerName, Realm, ToolName};
+use sayso_protocol::{ClientId, OwnerName, Realm, ToolName, b64};
+use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -19,50 +20,58 @@ use tokio::time::Instant;
 const PATIENCE: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// What a new installation in front of one server starts from.
-pub(super) struct First {
-    pub(super) units: Vec<Unit>,
-    pub(super) realm: Realm,
+/// The first policy of one server, and the mark that says it was made.
+#[derive(Clone)]
+pub(super) struct FirstPolicy {
+    mark: PathBuf,
 }
 
-/// Pulls the gateway's listing, then sees to it that the first units were made and carry this issuer.
-pub(super) async fn settle(
-    authority: &Authority,
-    owner: &OwnerName,
-    client_id: &ClientId,
-    first: &First,
-    home: &Home,
-) -> anyhow::Result<()> {
-    if !first.units.is_empty() {
-        pulled(authority, owner, client_id).await?;
+impl FirstPolicy {
+    /// Of the server known as `realm` in this folder.
+    pub(super) fn of(realm: &Realm, home: &Home) -> anyhow::Result<Self> {
+        // A realm is anybody's text; a file's name is not.
+        Ok(Self { mark: home.folder("first-policy")?.join(b64::encode(realm.as_str())) })
     }
-    reissue(authority, owner, home).await?;
-    reclassify(authority, owner, client_id, &first.units).await?;
-    let mark = home.folder("first-policy")?.join(first.realm.as_str());
-    if first.units.is_empty() || mark.exists() {
-        return Ok(());
-    }
-    let store = authority.store();
-    let registered = store.resources(owner).await?;
-    for unit in &first.units {
-        let governed = registered.iter().any(|entry| {
-            entry.client_id == *client_id
-                && unit.resources.contains(&entry.resource.id)
-                && entry.unit.is_some()
-        });
-        if !governed {
-            let made =
-                store.create_unit(owner, unit, authority.issuer(), &Author::Setup, clock::now()).await?;
-            made.with_context(|| format!("the first unit `{}` cannot be made", unit.id))?;
+
+    /// Lets the authority read what is listed, gives units to a server that never had any, and lets the terms of a tool
+    /// that changed class follow it.
+    pub(super) async fn settle(
+        &self,
+        authority: &Authority,
+        owner: &OwnerName,
+        client_id: &ClientId,
+        units: &[Unit],
+    ) -> anyhow::Result<()> {
+        if units.is_empty() {
+            return Ok(());
         }
+        pulled(authority, owner, client_id).await?;
+        reclassify(authority, owner, client_id, units).await?;
+        if self.mark.exists() {
+            return Ok(());
+        }
+        let store = authority.store();
+        let registered = store.resources(owner).await?;
+        for unit in units {
+            let governed = registered.iter().any(|entry| {
+                entry.client_id == *client_id
+                    && unit.resources.contains(&entry.resource.id)
+                    && entry.unit.is_some()
+            });
+            if !governed {
+                let made =
+                    store.create_unit(owner, unit, authority.issuer(), &Author::Setup, clock::now()).await?;
+                made.with_context(|| format!("the first unit `{}` cannot be made", unit.id))?;
+            }
+        }
+        std::fs::write(&self.mark, b"").with_context(|| format!("cannot write {}", self.mark.display()))
     }
-    std::fs::write(&mark, b"").with_context(|| format!("cannot write {}", mark.display()))
 }
 
 /// A tool that changed class has another scope, which the terms of its unit must offer; one that may now do anything is
 /// asked about each time, whatever its unit said (D-30: by itself this only tightens). Until she has seen the change the
 /// tool is suspended all the same.
-pub(super) async fn reclassify(
+async fn reclassify(
     authority: &Authority,
     owner: &OwnerName,
     client_id: &ClientId,
@@ -117,7 +126,7 @@ async fn pulled(authority: &Authority, owner: &OwnerName, client_id: &ClientId) 
 
 /// Published terms name the issuer that proffers them and never change, so under a new public URL every unit gets a
 /// new version.
-async fn reissue(authority: &Authority, owner: &OwnerName, home: &Home) -> anyhow::Result<()> {
+pub(super) async fn reissue(authority: &Authority, owner: &OwnerName, home: &Home) -> anyhow::Result<()> {
     let before = std::fs::read_to_string(home.path("issuer")).unwrap_or_default();
     if before == authority.issuer() {
         return Ok(());

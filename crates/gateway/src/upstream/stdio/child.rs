@@ -10,8 +10,9 @@ use bytes::Bytes;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::io;
 use std::process::Stdio;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc as blocking;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child as Process, ChildStderr, ChildStdin, ChildStdout, Command};
@@ -23,7 +24,7 @@ use tokio::time::timeout;
 pub(super) const AHEAD: usize = 64;
 /// Longest line of stderr that is logged.
 const STDERR_LINE: usize = 4 << 10;
-/// Lines of stderr logged in one [`STDERR_TIME`]; the others are counted.
+/// Lines of stderr logged in one [`STDERR_TIME`], at most; the others are counted.
 const STDERR_LINES: u32 = 200;
 const STDERR_TIME: Duration = Duration::from_secs(10);
 /// How long a child may take to end when its input is closed, and again when it is asked to.
@@ -35,6 +36,7 @@ pub(super) struct Child {
     pub(super) input: mpsc::Sender<Bytes>,
     /// Lines it wrote. They end when it has ended.
     pub(super) output: mpsc::Receiver<Line>,
+    confided: Arc<AtomicBool>,
     _stop: oneshot::Sender<()>,
 }
 
@@ -53,9 +55,15 @@ impl Child {
         tracing::info!(upstream = command.name(), pid = process.id(), "upstream.started");
         tokio::spawn(write(stdin, lines));
         tokio::spawn(read(stdout, sender));
-        tokio::spawn(tell(stderr, command.name().to_owned()));
+        let confided = Arc::default();
+        tokio::spawn(tell(stderr, command.name().to_owned(), Arc::clone(&confided)));
         tokio::spawn(attend(process, group, stopped, command.name().to_owned()));
-        Ok(Self { input, output, _stop: stop })
+        Ok(Self { input, output, confided, _stop: stop })
+    }
+
+    /// From now on it is handed what agents say, and what it says of that is not for a log.
+    pub(super) fn confide(&self) {
+        self.confided.store(true, Ordering::Relaxed);
     }
 }
 
@@ -121,26 +129,34 @@ async fn read(stdout: ChildStdout, sender: mpsc::Sender<Line>) {
     }
 }
 
-/// Logs what the child says beside the protocol, as text: a terminal executes nothing of it (D-28).
-async fn tell(stderr: ChildStderr, name: String) {
+/// Logs what the child says beside the protocol, as text: a terminal executes nothing of it (D-28). Once it is handed
+/// what agents say, its lines may repeat that, so from then on they are only counted.
+async fn tell(stderr: ChildStderr, name: String, confided: Arc<AtomicBool>) {
     let mut lines = Lines::new(stderr, STDERR_LINE);
     let mut since = tokio::time::Instant::now();
-    let mut told = 0_u32;
+    let (mut told, mut untold) = (0_u32, 0_u32);
     while let Some(line) = lines.next().await {
         let (text, cut) = match line {
             Line::Whole(text) => (text, false),
             Line::Long(text, _) => (text, true),
         };
         if since.elapsed() > STDERR_TIME {
-            if let Some(dropped) = told.checked_sub(STDERR_LINES).filter(|dropped| *dropped > 0) {
-                tracing::warn!(upstream = name, dropped, "upstream.stderr_dropped");
-            }
-            (since, told) = (tokio::time::Instant::now(), 0);
+            count(&name, untold);
+            (since, told, untold) = (tokio::time::Instant::now(), 0, 0);
         }
-        told = told.saturating_add(1);
-        if told <= STDERR_LINES {
+        if told < STDERR_LINES && !confided.load(Ordering::Relaxed) {
+            told += 1;
             tracing::info!(upstream = name, cut, line = printable(&text), "upstream.stderr");
+        } else {
+            untold = untold.saturating_add(1);
         }
+    }
+    count(&name, untold);
+}
+
+fn count(name: &str, untold: u32) {
+    if untold > 0 {
+        tracing::info!(upstream = name, lines = untold, "upstream.stderr_untold");
     }
 }
 

@@ -168,6 +168,7 @@ async fn live(mut child: Child, era: Era, on_change: &OnChange, state: &watch::S
     match hello {
         Ok(hello) => {
             tracing::info!(version = hello.version, "upstream.ready");
+            child.confide();
             state.send_replace(State::Up(Arc::new(Spoken { board: Arc::clone(&board), hello })));
             while let Some(line) = child.output.recv().await {
                 board.deliver(line);

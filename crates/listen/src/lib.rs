@@ -1,6 +1,7 @@
-//! The listener: connections bounded in number, and their heads in size and time.
+//! The one way in, as `sayso-fetch` is the one way out: connections bounded in number, their heads in size and time.
 //!
-//! What is under way when the shutdown comes may end within a grace period. TLS is ahead of this listener or not at
+//! Every listener of ours is served here, so that one bound holds at all of them. Whom a listener serves, and which
+//! hosts and origins, is its router's to decide. What is under way when the shutdown comes may end within a grace period. TLS is ahead of this listener or not at
 //! all (D-42).
 
 use axum::Router;
@@ -27,12 +28,9 @@ const GRACE: Duration = Duration::from_secs(10);
 /// How long to wait after the system refused a connection.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves `router` on every listener until `shutdown`, then lets what is under way end.
-pub(super) async fn listen(
-    listeners: Vec<TcpListener>,
-    router: Router,
-    shutdown: impl Future<Output = ()> + Send,
-) {
+/// Serves `router` on every listener until `shutdown`, then lets what is under way end. A connection that fails is its own
+/// affair, so there is nothing to report.
+pub async fn listen(listeners: Vec<TcpListener>, router: Router, shutdown: impl Future<Output = ()> + Send) {
     let (closing, closed) = watch::channel(false);
     let doors = listeners.into_iter().map(|listener| attend(listener, router.clone(), closed.clone()));
     let close = async {
@@ -90,3 +88,6 @@ async fn converse(stream: TcpStream, router: Router, mut closed: watch::Receiver
         tracing::debug!("connection.broken");
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! What is bounded at every listener, over real sockets.
+
+use super::*;
+use axum::routing::get;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::sync::oneshot;
+
+/// A listener whose one route takes `work`, and the way to close it.
+async fn open(work: Duration) -> (std::net::SocketAddr, oneshot::Sender<()>, tokio::task::JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let slow = move || async move {
+        tokio::time::sleep(work).await;
+        "done"
+    };
+    let (close, closed) = oneshot::channel();
+    let shutdown = async move { drop(closed.await) };
+    let serving = tokio::spawn(listen(vec![listener], Router::new().route("/", get(slow)), shutdown));
+    (address, close, serving)
+}
+
+async fn say(address: std::net::SocketAddr, request: &[u8]) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(request).await.unwrap();
+    let mut answer = Vec::new();
+    // A listener may close on what it refuses before it was all read.
+    let _ = stream.read_to_end(&mut answer).await;
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+const ASK: &[u8] = b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+
+#[tokio::test]
+async fn what_is_under_way_ends_and_nothing_new_begins() {
+    let (address, close, serving) = open(Duration::from_millis(300)).await;
+    let asked = tokio::spawn(say(address, ASK));
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    close.send(()).unwrap();
+    assert!(asked.await.unwrap().ends_with("done"));
+    serving.await.unwrap();
+    assert!(TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test]
+async fn a_head_is_bounded_in_size_and_lines() {
+    let (address, _close, _serving) = open(Duration::ZERO).await;
+    let lines = format!("GET / HTTP/1.1\r\nhost: x\r\n{}\r\n", "a: b\r\n".repeat(HEAD_LINES + 1));
+    let long = format!("GET / HTTP/1.1\r\nhost: x\r\na: {}\r\n\r\n", "b".repeat(4 * HEAD_BYTES));
+    for head in [lines, long] {
+        let answer = say(address, head.as_bytes()).await;
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431"), "{answer:.60}");
+    }
+    assert!(say(address, ASK).await.ends_with("done"));
+}
+
+#[tokio::test]
+async fn an_unfinished_head_does_not_keep_a_listener_open() {
+    let (address, close, serving) = open(Duration::ZERO).await;
+    let mut stalled = TcpStream::connect(address).await.unwrap();
+    stalled.write_all(b"GET / HTTP/1.1\r\nhost").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    close.send(()).unwrap();
+    serving.await.unwrap();
+    assert!(TcpStream::connect(address).await.is_err());
+}

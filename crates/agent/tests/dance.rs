@@ -6,6 +6,8 @@
     reason = "a test that cannot set up its stage has failed"
 )]
 
+#[path = "dance/demands.rs"]
+mod demands;
 #[path = "dance/hostile.rs"]
 mod hostile;
 #[path = "dance/house.rs"]

@@ -106,5 +106,5 @@ async fn serving_starts_without_any_resource_server() {
     assert_eq!(health.to(address).await.status, 200);
     drop(slow);
     stop.send(()).unwrap();
-    tokio::time::timeout(Duration::from_secs(5), served).await.unwrap().unwrap().unwrap();
+    tokio::time::timeout(Duration::from_secs(5), served).await.unwrap().unwrap();
 }

@@ -15,7 +15,8 @@ use anyhow::Context as _;
 use sayso_authority::{Authority, Caller, ProtectionApi};
 use sayso_enforce::authority::keys::KnownKeys;
 use sayso_enforce::listing::Reader;
-use sayso_gateway::{Enforcement, Gateway, GatewayConfig, ResourceConfig};
+use sayso_enforce::resource::ToolSettings;
+use sayso_gateway::{Enforcement, Gateway, GatewayConfig, ResourceConfig, UpstreamConfig};
 use sayso_owner::store::Store;
 use sayso_owner::unit::{Owner, Unit};
 use sayso_protocol::payload::edition::Edition;
@@ -124,21 +125,9 @@ impl Parts {
         let owner_key = roles::authority::enrol(store, home, &wanted.owner).await?;
         admit_gateway(store, wanted, &behind.realm, &client_id, &gateway_key).await?;
         let caller = Caller { owner: wanted.owner.clone(), client_id: client_id.clone() };
-        let resource = ResourceConfig {
-            path: "/mcp".into(),
-            realm: behind.realm.clone(),
-            owner: wanted.owner.clone(),
-            as_uri: issuer.clone(),
-            authority: Arc::new(LocalAuthority::new(ProtectionApi::new(Arc::clone(&authority)), caller)),
-            edition: wanted.edition,
-            tools: behind.tools.clone(),
-            enforcement: wanted.enforcement,
-            open_methods: vec![],
-            allowed_origins: wanted.allowed_origins.clone(),
-            accept_uncovered_body: false,
-            serve_query: false,
-            upstream: behind.upstream,
-        };
+        let asked = LocalAuthority::new(ProtectionApi::new(Arc::clone(&authority)), caller);
+        let front = Front { realm: behind.realm.clone(), as_uri: issuer.clone(), asked };
+        let resource = front.of(behind.upstream, &behind.tools, wanted);
         let keys = Arc::new(KnownKeys(vec![authority.request_key().clone()]));
         let config = GatewayConfig {
             public_url: gateway_url.clone(),
@@ -197,6 +186,33 @@ impl Parts {
         let (listening, metrics) = metrics;
         serving.spawn(metrics::serve(metrics, listening, until()));
         serving
+    }
+}
+
+/// What stands before the one server of this process.
+struct Front {
+    realm: Realm,
+    as_uri: String,
+    asked: LocalAuthority,
+}
+
+impl Front {
+    fn of(self, upstream: UpstreamConfig, tools: &[ToolSettings], wanted: &Wanted) -> ResourceConfig {
+        ResourceConfig {
+            path: "/mcp".into(),
+            realm: self.realm,
+            owner: wanted.owner.clone(),
+            as_uri: self.as_uri,
+            authority: Arc::new(self.asked),
+            edition: wanted.edition,
+            tools: tools.to_vec(),
+            enforcement: wanted.enforcement,
+            open_methods: vec![],
+            allowed_origins: wanted.allowed_origins.clone(),
+            accept_uncovered_body: false,
+            serve_query: false,
+            upstream,
+        }
     }
 }
 

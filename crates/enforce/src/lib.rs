@@ -4,6 +4,7 @@
 //! knows no server framework, and never sees the owner's policy: it asks her authority and keeps the answer.
 
 mod admit;
+pub mod answer;
 pub mod authority;
 pub mod call;
 pub mod consequence;
@@ -13,6 +14,8 @@ pub mod listener;
 pub mod listing;
 mod observe;
 mod policy;
+pub mod publish;
+pub mod reading;
 pub mod registry;
 pub mod replay;
 pub mod resource;
@@ -25,6 +28,7 @@ pub use authority::{Authority, AuthorityKeys, Unavailable};
 pub use call::{Body, Head, Incoming};
 pub use engine::{Clock, Engine, Outlet};
 pub use observe::{Observer, Outcome};
+pub use publish::Published;
 pub use registry::Registry;
 pub use replay::Replay;
 pub use resource::{Enforcement, Resource, ResourceSettings, Tool};

@@ -3,13 +3,14 @@
 //! A resource's address, hosts, client id and endpoints all follow from the one public URL, so they cannot contradict one
 //! another. Reading files and environment is the binary's.
 
-use crate::body::Bodies;
 use crate::session::Sessions;
 use crate::upstream::{BadUpstream, Upstream, UpstreamConfig};
 use sayso_enforce::listing::{Listing, Reader};
+use sayso_enforce::publish::{JWKS, OWNER_RESOURCES, is_reserved};
+use sayso_enforce::reading::Bodies;
 use sayso_enforce::resource::{BadResource, ToolSettings};
 use sayso_enforce::{
-    Authority, Clock, Enforcement, Engine, Observer, Registry, Replay, Resource, ResourceSettings,
+    Authority, Clock, Enforcement, Engine, Observer, Published, Registry, Replay, Resource, ResourceSettings,
 };
 use sayso_protocol::payload::edition::Edition;
 use sayso_protocol::sig::authority_of;
@@ -19,10 +20,6 @@ use url::Url;
 
 /// Default limit of a request body, in bytes.
 pub const BODY_LIMIT: usize = 4 << 20;
-
-pub(crate) const JWKS: &str = "/jwks";
-pub(crate) const OWNER_RESOURCES: &str = "/owner-resources";
-pub(crate) const HEALTH: &str = "/health";
 
 /// One resource behind the gateway.
 pub struct ResourceConfig {
@@ -119,12 +116,8 @@ pub(crate) struct Site {
 
 pub(crate) struct Inner {
     pub(crate) sites: Vec<Arc<Site>>,
-    pub(crate) listing: Listing,
-    pub(crate) key: SigningKey,
-    pub(crate) hosts: Vec<String>,
-    pub(crate) origins: Vec<String>,
+    pub(crate) published: Published,
     pub(crate) bodies: Bodies,
-    pub(crate) clock: Clock,
     replacing: Mutex<()>,
 }
 
@@ -177,15 +170,13 @@ impl Gateway {
             let sessions = Sessions::of(upstream.clone());
             sites.push(Arc::new(Site { engine, upstream, sessions }));
         }
-        let listing = Listing::new(&public.endpoint, resources, config.readers, replay, Arc::clone(&clock));
+        let readers = config.readers;
+        let listing = Listing::new(&public.endpoint, resources.clone(), readers, replay, Arc::clone(&clock));
+        let (key, hosts) = (config.key, public.hosts);
         Ok(Self(Arc::new(Inner {
             sites,
-            listing,
-            key: config.key,
-            hosts: public.hosts,
-            origins,
+            published: Published { resources, listing, key, hosts, origins, clock },
             bodies: Bodies::new(config.body_limit),
-            clock,
             replacing: Mutex::new(()),
         })))
     }
@@ -221,11 +212,6 @@ fn shared_id(one: &Resource, other: &Resource) -> Option<ResourceId> {
     let ids: Vec<_> = one.listing().resources.into_iter().map(|owned| owned.id).collect();
     let mut others = other.listing().resources.into_iter().map(|owned| owned.id);
     others.find(|id| authority(one) == authority(other) && ids.contains(id))
-}
-
-/// Paths that are the gateway's own.
-fn is_reserved(path: &str) -> bool {
-    [JWKS, OWNER_RESOURCES, HEALTH].contains(&path) || path.starts_with("/.well-known/")
 }
 
 /// What follows from the public URL.

@@ -4,13 +4,10 @@
 //! body, one upstream connection a permit, and the resource's published documents. Whether a call may pass is never
 //! decided here.
 
-mod answer;
-mod body;
 pub mod classify;
 mod config;
 mod events;
 mod proxy;
-mod publish;
 mod serve;
 mod session;
 mod stream;

@@ -3,14 +3,14 @@
 //! The engine judges and this file obeys: nothing reaches the upstream but through a redeemed permit, and then the bytes
 //! that were judged (D-10). A failure after a grant was spent is told to the agent and to the owner's record (D-14).
 
-use crate::answer;
-use crate::body::{self, Bodies};
 use crate::config::Site;
 use crate::session::{self, Visit};
 use crate::stream::{self, Leaving, Terms};
 use crate::upstream::{self, Broken};
 use axum::body::Body;
 use http::{Method, Response, StatusCode};
+use sayso_enforce::answer;
+use sayso_enforce::reading::{self, Bodies};
 use sayso_enforce::{Clearance, Head, Incoming, Outlet, Permit, Unavailable, Verdict};
 use sayso_protocol::payload::protection::AccessReport;
 use sayso_protocol::payload::refusal::{Code, Forwarded, Refusal};
@@ -25,8 +25,8 @@ type Caller = oneshot::Sender<Response<Body>>;
 pub(crate) async fn pass(site: Arc<Site>, bodies: &Bodies, head: Head, body: Body) -> Response<Body> {
     let found = site.sessions.find(&head);
     if let Err(refusal) = site.engine.preview(&head, found.named()) {
-        body::drain(body, &head.headers).await;
-        return turn_away(&refusal);
+        reading::drain(body, &head.headers).await;
+        return answer::turn_away(&refusal);
     }
     let Ok((body, _place)) = bodies.read(body, &head.headers).await else {
         let text = "too many large requests are under way; send it again, signed afresh";
@@ -63,7 +63,7 @@ async fn judge(
     match site.engine.decide_within(session, incoming, &route).await {
         Verdict::Permit(permit) => redeem(site, permit, &incoming.head, visit, caller).await,
         Verdict::Challenge(challenge) => Some(answer::challenge(&challenge)),
-        Verdict::Refuse(refusal) => Some(turn_away(&refusal)),
+        Verdict::Refuse(refusal) => Some(answer::turn_away(&refusal)),
         Verdict::Fault(fault) => Some(answer::fault(&fault)),
     }
 }
@@ -84,13 +84,6 @@ impl Outlet for Attended<'_> {
             return Err(Unavailable::NoUpstream);
         }
         Ok(sender)
-    }
-}
-
-fn turn_away(refusal: &Refusal) -> Response<Body> {
-    match refusal.code {
-        Code::MethodNotAllowed => answer::not_allowed("POST", "this address serves POST"),
-        _ => answer::refusal(refusal),
     }
 }
 

@@ -4,7 +4,7 @@
 //! stripped, so every other spelling of a resource is not found.
 
 use crate::config::Gateway;
-use crate::{proxy, publish};
+use crate::proxy;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -23,7 +23,7 @@ async fn dispatch(State(Gateway(gateway)): State<Gateway>, request: Request) -> 
     let head = Head { method: parts.method, target: parts.uri, headers: parts.headers };
     match gateway.site(head.path()) {
         Some(site) => proxy::pass(Arc::clone(site), &gateway.bodies, head, body).await,
-        None => publish::answer(&gateway, &head).await,
+        None => gateway.published.answer(&head).await.map(Body::from),
     }
 }
 

@@ -215,7 +215,7 @@ fn not_spoken(id: Option<&RequestId>, spoken: &[String], requested: &str) -> Res
     });
     let id = id.map_or("null", RequestId::text);
     let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#);
-    crate::answer::bytes(StatusCode::BAD_REQUEST, text)
+    sayso_enforce::answer::bytes(StatusCode::BAD_REQUEST, text)
 }
 
 fn version(headers: &HeaderMap) -> Option<&str> {

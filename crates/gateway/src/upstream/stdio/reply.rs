@@ -4,13 +4,13 @@
 //! takes one. Apart from the ids the bytes are the child's.
 
 use super::board::Exchange;
-use crate::answer;
 use crate::upstream::Broken;
 use axum::body::Body;
 use bytes::Bytes;
 use futures::stream;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use sayso_enforce::answer;
 use sayso_protocol::envelope::jsonrpc::{self, Codes};
 use sayso_protocol::json::{Json, Limits, MAX_DEPTH};
 use sayso_protocol::message::{MessageFault, RequestId};

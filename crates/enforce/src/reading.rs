@@ -3,11 +3,11 @@
 //! Bounded in bytes and in time, and all together in memory (D-10). What does not arrive whole is truncated, never a
 //! shorter body; the rest of one that is too large is drained for a moment, so that its sender gets to read why.
 
-use axum::body::Body as HttpBody;
+use crate::call::Body;
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
+use http_body::Body as HttpBody;
 use http_body_util::BodyExt;
-use sayso_enforce::Body;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -23,17 +23,17 @@ const FIRST: usize = 64 << 10;
 const ROOM: usize = 64 << 20;
 
 /// How much of bodies is held.
-pub(crate) struct Bodies {
+pub struct Bodies {
     limit: usize,
     large: Arc<Semaphore>,
 }
 
-/// A large body's place, given back when it is dropped.
-pub(crate) type Place = Option<OwnedSemaphorePermit>;
+/// A large body's place, if it is one; given back when it is dropped.
+pub type Place = Option<OwnedSemaphorePermit>;
 
 /// There is no place for another large body now.
 #[derive(Debug)]
-pub(crate) struct NoRoom;
+pub struct NoRoom;
 
 /// Why a body was not read to its end.
 enum Cut {
@@ -43,17 +43,19 @@ enum Cut {
 
 impl Bodies {
     /// Bodies of at most `limit` bytes. A large one counts as the largest, so that what was begun can be read to its end.
-    pub(crate) fn new(limit: usize) -> Self {
+    pub fn new(limit: usize) -> Self {
         let places = (ROOM / limit.max(1)).clamp(1, Semaphore::MAX_PERMITS);
         Self { limit, large: Arc::new(Semaphore::new(places)) }
     }
 
     /// Reads a body; its place is to be kept as long as it is.
-    pub(crate) async fn read(
-        &self,
-        mut body: HttpBody,
-        headers: &HeaderMap,
-    ) -> Result<(Body, Place), NoRoom> {
+    ///
+    /// # Errors
+    /// When there is no room for another large body now; nothing of it was kept.
+    pub async fn read<B>(&self, mut body: B, headers: &HeaderMap) -> Result<(Body, Place), NoRoom>
+    where
+        B: HttpBody<Data = Bytes> + Unpin,
+    {
         let declared =
             headers.get("content-length").and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
         if declared.is_some_and(|length| length > self.limit) {
@@ -74,7 +76,10 @@ impl Bodies {
         }
     }
 
-    async fn collect(&self, body: &mut HttpBody, expected: usize) -> Result<(Bytes, Place), Cut> {
+    async fn collect<B>(&self, body: &mut B, expected: usize) -> Result<(Bytes, Place), Cut>
+    where
+        B: HttpBody<Data = Bytes> + Unpin,
+    {
         let mut whole = BytesMut::with_capacity(expected);
         let mut place = None;
         while let Some(frame) = body.frame().await {
@@ -93,7 +98,10 @@ impl Bodies {
 }
 
 /// Reads what is left and forgets it. A client that waits to be asked for its body is not asked.
-pub(crate) async fn drain(mut body: HttpBody, headers: &HeaderMap) {
+pub async fn drain<B>(mut body: B, headers: &HeaderMap)
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+{
     if headers.contains_key("expect") {
         return;
     }

@@ -2,9 +2,9 @@
 //!
 //! A challenge carries its header and the same seven members as plain JSON, a refusal is plain JSON, a fault of the MCP
 //! layer keeps MCP's shape. No refusal is a JSON-RPC result, and only what negotiating can cure names the UMA scheme
-//! (CORE-16, MCP-08, MCP-09).
+//! (CORE-16, MCP-08, MCP-09). Every host that speaks HTTP answers with these; B is its server's type of body.
 
-use axum::body::Body;
+use bytes::Bytes;
 use http::header::{
     ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
@@ -16,15 +16,15 @@ use sayso_protocol::payload::refusal::{Code, Refusal};
 use serde::Serialize;
 
 /// A JSON answer that is not to be kept.
-pub(crate) fn json<T: Serialize>(status: StatusCode, value: &T) -> Response<Body> {
+pub fn json<T: Serialize, B: From<Bytes>>(status: StatusCode, value: &T) -> Response<B> {
     // INVARIANT: what is answered here is made of strings and numbers, so it always can be written.
     let text = serde_json::to_vec(value).unwrap_or_else(|_| b"{}".to_vec());
     bytes(status, text)
 }
 
 /// A JSON answer whose text is there already.
-pub(crate) fn bytes(status: StatusCode, text: impl Into<Body>) -> Response<Body> {
-    let mut response = Response::new(text.into());
+pub fn bytes<B: From<Bytes>>(status: StatusCode, text: impl Into<Bytes>) -> Response<B> {
+    let mut response = Response::new(B::from(text.into()));
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -39,7 +39,7 @@ fn status(number: u16) -> StatusCode {
 }
 
 /// 401 with a ticket.
-pub(crate) fn challenge(challenge: &Challenge) -> Response<Body> {
+pub fn challenge<B: From<Bytes>>(challenge: &Challenge) -> Response<B> {
     let Ok(header) = www_authenticate::encode(challenge) else {
         let description = "the owner's authority gave a ticket that cannot be passed on";
         return refusal(&Refusal::new(Code::TemporarilyUnavailable, description));
@@ -50,7 +50,7 @@ pub(crate) fn challenge(challenge: &Challenge) -> Response<Body> {
 }
 
 /// Any other refusal.
-pub(crate) fn refusal(refusal: &Refusal) -> Response<Body> {
+pub fn refusal<B: From<Bytes>>(refusal: &Refusal) -> Response<B> {
     let mut response = json(status(refusal.code.status()), &refusal.body());
     let (name, value): (HeaderName, &str) = match refusal.code {
         Code::InvalidToken => (WWW_AUTHENTICATE, r#"PoP error="invalid_token""#),
@@ -64,33 +64,39 @@ pub(crate) fn refusal(refusal: &Refusal) -> Response<Body> {
 }
 
 /// 405, with what is allowed.
-pub(crate) fn not_allowed(allowed: &'static str, text: &'static str) -> Response<Body> {
+pub fn not_allowed<B: From<Bytes>>(allowed: &'static str, text: &'static str) -> Response<B> {
     let mut response = refusal(&Refusal::new(Code::MethodNotAllowed, text));
     response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
     response
 }
 
+/// A refusal at a resource's own address.
+pub fn turn_away<B: From<Bytes>>(refused: &Refusal) -> Response<B> {
+    match refused.code {
+        Code::MethodNotAllowed => not_allowed("POST", "this address serves POST"),
+        _ => refusal(refused),
+    }
+}
+
 /// A fault of the MCP layer.
-pub(crate) fn fault(fault: &MessageFault) -> Response<Body> {
+pub fn fault<B: From<Bytes>>(fault: &MessageFault) -> Response<B> {
     bytes(status(fault.http_status), fault.body())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http_body_util::BodyExt;
 
     // CORE-16, CORE-23, MCP-09
-    #[tokio::test]
-    async fn every_refusal_is_json_with_its_status_and_no_challenge() {
+    #[test]
+    fn every_refusal_is_json_with_its_status_and_no_challenge() {
         for code in Code::ALL {
-            let response = refusal(&Refusal::new(code, "what to do"));
+            let response: Response<Bytes> = refusal(&Refusal::new(code, "what to do"));
             assert_eq!(response.status().as_u16(), code.status());
             assert!(!response.status().is_success());
             let scheme = response.headers().get(WWW_AUTHENTICATE).map(|value| value.to_str().unwrap());
             assert_eq!(scheme, (code == Code::InvalidToken).then_some(r#"PoP error="invalid_token""#));
-            let body = response.into_body().collect().await.unwrap().to_bytes();
-            let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            let body: serde_json::Value = serde_json::from_slice(response.body()).unwrap();
             assert_eq!(body["error"], code.as_str());
             assert!(body.get("jsonrpc").is_none());
         }

@@ -1,6 +1,6 @@
-//! What a resource server publishes: one document a resource, its keys, its health, and for her authority the listing.
+//! What a resource server publishes: one document a resource, in two encodings, its keys, its health, and for her authority the listing.
 //!
-//! Everything comes from the registry the engine decides by (MCP-02). The root document exists only where there is
+//! Everything comes from the registry the engine decides by (MCP-02). The root documents exist only where there is
 //! exactly one resource to name; what is not published here is not found, however it is spelled.
 
 use crate::answer;
@@ -12,11 +12,12 @@ use crate::registry::Registry;
 use crate::resource::Resource;
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
-use sayso_protocol::SigningKey;
-use sayso_protocol::envelope::rfc9728;
-use sayso_protocol::payload::metadata::{KeySet, RESOURCE_PREFIX};
+use sayso_protocol::envelope::{aauth, rfc9728};
+use sayso_protocol::jws::BadJws;
+use sayso_protocol::payload::metadata::{KeySet, RESOURCE_PREFIX, ResourceMetadata};
 use sayso_protocol::payload::refusal::{Code, Refusal};
-use serde_json::json;
+use sayso_protocol::{SigningKey, Timestamp};
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Where a resource server's keys are.
@@ -47,8 +48,13 @@ pub struct Published {
     pub clock: Clock,
 }
 
+/// One of the two encodings of what is known of a resource.
+type Encoder = fn(&ResourceMetadata, &SigningKey, Timestamp) -> Result<Value, BadJws>;
+
 enum Document {
     Metadata(Arc<Resource>),
+    /// The same facts in the older encoding.
+    Aauth(Arc<Resource>),
     Keys,
     Listing,
     Health,
@@ -73,7 +79,8 @@ impl Published {
             return answer::not_allowed("GET, HEAD", "this address serves GET");
         }
         match document {
-            Document::Metadata(resource) => self.metadata(&resource),
+            Document::Metadata(resource) => self.signed(rfc9728::document, &resource),
+            Document::Aauth(resource) => self.signed(aauth::document, &resource),
             Document::Keys => answer::json(StatusCode::OK, &KeySet::of([self.key.verifying()])),
             Document::Health => answer::json(StatusCode::OK, &json!({ "status": "ok" })),
             Document::Listing => self.listing(head).await,
@@ -86,18 +93,18 @@ impl Published {
             OWNER_RESOURCES => Some(Document::Listing),
             HEALTH => Some(Document::Health),
             _ => {
-                let only = match self.resources.as_slice() {
-                    [only] if path == RESOURCE_PREFIX => Some(only.snapshot()),
-                    _ => None,
-                };
                 let mut all = self.resources.iter().map(Registry::snapshot);
-                only.or_else(|| all.find(|resource| resource.metadata_path() == path)).map(Document::Metadata)
+                match (path, self.resources.as_slice()) {
+                    (RESOURCE_PREFIX, [only]) => Some(Document::Metadata(only.snapshot())),
+                    (aauth::PATH, [only]) => Some(Document::Aauth(only.snapshot())),
+                    _ => all.find(|resource| resource.metadata_path() == path).map(Document::Metadata),
+                }
             }
         }
     }
 
-    fn metadata(&self, resource: &Resource) -> Response<Bytes> {
-        match rfc9728::document(&resource.metadata(), &self.key, (self.clock)()) {
+    fn signed(&self, encode: Encoder, resource: &Resource) -> Response<Bytes> {
+        match encode(&resource.metadata(), &self.key, (self.clock)()) {
             Ok(document) => answer::json(StatusCode::OK, &document),
             Err(_) => {
                 let text = "the document cannot be signed now";

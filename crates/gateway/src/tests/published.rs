@@ -3,7 +3,7 @@
 use super::cast::{AS_URI, Canary, HOST, House, NOW, PUBLIC, Scripted, config, key, resource};
 use super::wire::Request;
 use crate::{BadGateway, Gateway, GatewayConfig, ResourceConfig};
-use sayso_protocol::envelope::rfc9728;
+use sayso_protocol::envelope::{aauth, rfc9728};
 use sayso_protocol::payload::metadata::KeySet;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -36,6 +36,25 @@ async fn a_resource_publishes_its_signed_document_and_its_keys() {
     house.assert_untouched("published");
 }
 
+// AAUTH-19, MCP-02
+#[tokio::test]
+async fn the_older_encoding_says_what_the_newer_one_says() {
+    let house = House::open().await;
+    let keys: KeySet = serde_json::from_slice(&house.send(&get("/jwks")).await.body).unwrap();
+    let now = sayso_protocol::Timestamp(0);
+    let newer = house.send(&get(ROOT)).await;
+    let newer =
+        rfc9728::read(&newer.body, &format!("{PUBLIC}/mcp")).unwrap().trust(&keys.keys(), now).unwrap();
+    let older = house.send(&get(aauth::PATH)).await;
+    assert_eq!(older.status, 200);
+    assert!(!String::from_utf8(older.body.clone()).unwrap().contains("alice"));
+    let older = aauth::read(&older.body, &format!("{PUBLIC}/mcp")).unwrap().trust(&keys.keys(), now).unwrap();
+    assert_eq!(aauth::metadata(&older), newer.metadata());
+    let post = Request { line: format!("POST {} HTTP/1.1", aauth::PATH), ..get(aauth::PATH) };
+    assert_eq!(house.send(&post).await.status, 405);
+    house.assert_untouched("published");
+}
+
 // CORE-11, CORE-115
 #[tokio::test]
 async fn two_resources_have_two_documents_and_no_root() {
@@ -53,6 +72,7 @@ async fn two_resources_have_two_documents_and_no_root() {
         assert_eq!(challenge["resource_metadata"], format!("{PUBLIC}{ROOT}{path}"));
     }
     assert_eq!(house.send(&get(ROOT)).await.status, 404);
+    assert_eq!(house.send(&get(aauth::PATH)).await.status, 404);
 }
 
 fn query(seed: u8) -> Request {

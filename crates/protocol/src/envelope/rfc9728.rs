@@ -52,12 +52,23 @@ pub enum BadDocument {
 /// # Errors
 /// When it cannot be serialised.
 pub fn document(metadata: &ResourceMetadata, key: &SigningKey, now: Timestamp) -> Result<Value, BadJws> {
-    let mut plain = serde_json::to_value(metadata).map_err(|_| BadJws::Claims)?;
+    let plain = serde_json::to_value(metadata).map_err(|_| BadJws::Claims)?;
+    with_signed_copy(plain, TYP, &metadata.resource, key, now)
+}
+
+/// A document beside its signed copy, in any encoding.
+pub(super) fn with_signed_copy(
+    mut plain: Value,
+    typ: &str,
+    resource: &str,
+    key: &SigningKey,
+    now: Timestamp,
+) -> Result<Value, BadJws> {
     let mut claims = plain.clone();
     let members = claims.as_object_mut().ok_or(BadJws::Claims)?;
-    members.insert("iss".into(), metadata.resource.clone().into());
+    members.insert("iss".into(), resource.into());
     members.insert("iat".into(), now.0.into());
-    let signed = jws::sign(key, TYP, &KeyName::Kid(&key.kid()), &claims)?;
+    let signed = jws::sign(key, typ, &KeyName::Kid(&key.kid()), &claims)?;
     plain.as_object_mut().ok_or(BadJws::Claims)?.insert("signed_metadata".into(), signed.into());
     Ok(plain)
 }
@@ -67,6 +78,7 @@ pub struct Unverified {
     plain: Json,
     signed: Option<jws::Unverified>,
     resource: String,
+    typ: &'static str,
 }
 
 /// Reads a document that was asked for as that of `resource`. The comparison is of bytes, never of parsed URLs.
@@ -74,6 +86,11 @@ pub struct Unverified {
 /// # Errors
 /// When it is malformed or about another resource.
 pub fn read(bytes: &[u8], resource: &str) -> Result<Unverified, BadDocument> {
+    read_as(bytes, resource, TYP)
+}
+
+/// The same for an encoding whose signed copy is of this `typ`.
+pub(super) fn read_as(bytes: &[u8], resource: &str, typ: &'static str) -> Result<Unverified, BadDocument> {
     let plain = Json::parse(bytes, LIMITS).map_err(|_| BadDocument::Form)?;
     if plain.as_object().is_none() {
         return Err(BadDocument::Form);
@@ -88,7 +105,7 @@ pub fn read(bytes: &[u8], resource: &str) -> Result<Unverified, BadDocument> {
         }
         Some(_) => return Err(BadDocument::Form),
     };
-    Ok(Unverified { plain, signed, resource: resource.to_owned() })
+    Ok(Unverified { plain, signed, resource: resource.to_owned(), typ })
 }
 
 impl Unverified {
@@ -110,7 +127,7 @@ impl Unverified {
     /// the copies differ.
     pub fn trust(self, keys: &[(String, VerifyingKey)], now: Timestamp) -> Result<Document, BadDocument> {
         let signed = self.signed.ok_or(BadDocument::Unsigned)?;
-        if signed.typ() != Some(TYP) {
+        if signed.typ() != Some(self.typ) {
             return Err(BadDocument::Signature);
         }
         let kid = signed.kid().ok_or(BadDocument::Signature)?.to_owned();
@@ -172,7 +189,7 @@ fn agree(plain: &Json, claims: &Json) -> bool {
 }
 
 /// A document somebody vouched for.
-pub struct Document(Json);
+pub struct Document(pub(super) Json);
 
 impl Document {
     /// The issuers of the authorities the resource names.

@@ -21,7 +21,7 @@ NOTHING = {"SAYSO_GATEWAY__ENFORCE": "[]"}
 
 def session(client, *target):
     """What a client heard: the answers by id, and the progress it was told of, in order. Other notifications of a
-    server's come when they come, and over stdio there is one child for all clients."""
+    server's come when they come."""
     heard = node(client, "session", *target)["heard"]
     answers = {message["id"]: message for message in heard if "method" not in message}
     progress = [message for message in heard if message.get("method") == "notifications/progress"]

@@ -24,7 +24,7 @@ use sayso_protocol::json::Limits;
 use sayso_protocol::payload::challenge::ChallengeObject;
 use sayso_protocol::{Json, SigningKey};
 use serde_json::{Map, Value};
-use server::Server;
+use server::{Server, Written};
 use std::path::Path;
 use url::Url;
 
@@ -145,36 +145,11 @@ impl Agent {
     /// When a party cannot be asked, or one breaks a rule of the protocol.
     pub async fn call(&self, errand: &Errand, consent: &dyn Consent) -> Result<Outcome, Fault> {
         let dialled = Dialled::parse(&errand.resource).await?;
-        let server = Server::meet(&*self.doors.near, &dialled).await?;
-        let mut params = Map::new();
-        params.insert("name".into(), errand.tool.as_str().into());
-        params.insert("arguments".into(), errand.arguments.clone().into());
-        let written = server.write("tools/call", Some(errand.tool.as_str()), params)?;
-        let (mut held, mut fresh) = (self.held(errand, None)?, false);
-        if held.is_some() {
-            consent.tell(&News::Reusing);
-        } else if let Some(parked) = self.parked(errand)? {
-            consent.tell(&News::Resuming { authority: &parked.authority.issuer });
-            match self.negotiate(errand, parked, consent).await? {
-                Led::Ended(outcome) => return Ok(outcome),
-                Led::Holding { grant, new } => (fresh, held) = (new && grant.is_some(), grant),
-                Led::Lost => consent.tell(&News::Restarting),
-            }
-        }
-        for _ in 0..=MOST_NEGOTIATIONS {
-            let challenge = match self.attempt(&dialled, &written, held.as_ref(), errand).await? {
-                Attempt::Over(outcome) => return Ok(outcome),
-                Attempt::Challenged(_) if fresh => return Err(BadDemand::CounterChallenge.into()),
-                Attempt::Challenged(challenge) => challenge,
-            };
-            held = None;
-            match self.answer(errand, &dialled, *challenge, consent).await? {
-                Led::Ended(outcome) => return Ok(outcome),
-                Led::Holding { grant, new } => (fresh, held) = (new && grant.is_some(), grant),
-                Led::Lost => consent.tell(&News::Restarting),
-            }
-        }
-        Err(BadDemand::Restless.into())
+        let mut visit = self.visit(errand, &dialled).await?;
+        let outcome = self.dance(errand, &dialled, &mut visit, consent).await;
+        let Visit { server, signer, .. } = visit;
+        server.leave(&*self.doors.near, &dialled, signer.as_ref(), (self.now)()).await;
+        outcome
     }
 
     /// The tools a resource offers, each as the server describes it.
@@ -183,7 +158,10 @@ impl Agent {
     /// When the server cannot be asked or does not answer.
     pub async fn tools(&self, resource: &str) -> Result<Vec<Value>, Fault> {
         let dialled = Dialled::parse(resource).await?;
-        Server::meet(&*self.doors.near, &dialled).await?.tools(&*self.doors.near, &dialled).await
+        let server = Server::meet(&*self.doors.near, &dialled).await?;
+        let tools = server.tools(&*self.doors.near, &dialled).await;
+        server.leave(&*self.doors.near, &dialled, None, (self.now)()).await;
+        tools
     }
 
     /// The agent's papers.
@@ -197,7 +175,70 @@ impl Agent {
     }
 }
 
+/// A server met for an errand.
+struct Visit {
+    server: Server,
+    /// The call, as it is sent unsigned and signed.
+    written: Written,
+    /// The key that signed a call in its session.
+    signer: Option<SigningKey>,
+}
+
 impl Agent {
+    async fn visit(&self, errand: &Errand, dialled: &Dialled) -> Result<Visit, Fault> {
+        let server = Server::meet(&*self.doors.near, dialled).await?;
+        let mut params = Map::new();
+        params.insert("name".into(), errand.tool.as_str().into());
+        params.insert("arguments".into(), errand.arguments.clone().into());
+        let written = server.write("tools/call", Some(errand.tool.as_str()), params)?;
+        Ok(Visit { server, written, signer: None })
+    }
+
+    async fn dance(
+        &self,
+        errand: &Errand,
+        dialled: &Dialled,
+        visit: &mut Visit,
+        consent: &dyn Consent,
+    ) -> Result<Outcome, Fault> {
+        let (mut held, mut fresh, mut again) = (self.held(errand, None)?, false, false);
+        if held.is_some() {
+            consent.tell(&News::Reusing);
+        } else if let Some(parked) = self.parked(errand)? {
+            consent.tell(&News::Resuming { authority: &parked.authority.issuer });
+            match self.negotiate(errand, parked, consent).await? {
+                Led::Ended(outcome) => return Ok(outcome),
+                Led::Holding { grant, new } => (fresh, held) = (new && grant.is_some(), grant),
+                Led::Lost => consent.tell(&News::Restarting),
+            }
+        }
+        for _ in 0..=MOST_NEGOTIATIONS {
+            if let Some(grant) = &held {
+                visit.signer = Some(self.key_at(errand, &grant.authority)?);
+            }
+            let challenge = match self.attempt(dialled, &visit.written, held.as_ref(), errand).await? {
+                // The owner took her time, and the server did not wait; of this call it heard nothing.
+                Attempt::Over(Outcome::Refused(refused))
+                    if refused.has_no_session() && visit.server.has_session() && !again =>
+                {
+                    *visit = self.visit(errand, dialled).await?;
+                    (held, again) = (self.held(errand, None)?, true);
+                    continue;
+                }
+                Attempt::Over(outcome) => return Ok(outcome),
+                Attempt::Challenged(_) if fresh => return Err(BadDemand::CounterChallenge.into()),
+                Attempt::Challenged(challenge) => challenge,
+            };
+            held = None;
+            match self.answer(errand, dialled, *challenge, consent).await? {
+                Led::Ended(outcome) => return Ok(outcome),
+                Led::Holding { grant, new } => (fresh, held) = (new && grant.is_some(), grant),
+                Led::Lost => consent.tell(&News::Restarting),
+            }
+        }
+        Err(BadDemand::Restless.into())
+    }
+
     /// Corroborates a challenge and negotiates, unless a grant for the same reference is held already.
     async fn answer(
         &self,

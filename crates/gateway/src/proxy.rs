@@ -42,7 +42,12 @@ pub(crate) async fn pass(site: Arc<Site>, bodies: &Bodies, head: Head, body: Bod
 }
 
 async fn carry_out(site: Arc<Site>, incoming: Incoming, visit: Option<Arc<Visit>>, mut caller: Caller) {
-    let response = match site.upstream.unspoken(&incoming.head, &incoming.body).await {
+    // In a session the revision was agreed when it began.
+    let unspoken = match visit {
+        Some(_) => None,
+        None => site.upstream.unspoken(&incoming.head, &incoming.body).await,
+    };
+    let response = match unspoken {
         Some(unspoken) => Some(unspoken),
         None => judge(&site, &incoming, visit, &mut caller).await,
     };
@@ -58,7 +63,8 @@ async fn judge(
     visit: Option<Arc<Visit>>,
     caller: &mut Caller,
 ) -> Option<Response<Body>> {
-    let route = Attended { route: site.upstream.route(&incoming.head), caller, head: &incoming.head };
+    let outward = session::outward(&incoming.head, visit.as_deref());
+    let route = Attended { route: site.upstream.route(&outward), caller, head: &incoming.head };
     let session = visit.as_ref().map(|visit| &visit.session);
     match site.engine.decide_within(session, incoming, &route).await {
         Verdict::Permit(permit) => redeem(site, permit, &incoming.head, visit, caller).await,

@@ -15,10 +15,12 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout};
 
-/// Most sessions of one resource.
+/// Most sessions of one resource whose server is reached over HTTP.
 pub(crate) const CAPACITY: usize = 10_000;
 /// How long a session is kept in which nothing is said, either way.
 pub(crate) const IDLE: Duration = Duration::from_secs(3600);
+/// How long a session that is somebody's keeps its place in a full table in which nothing is said.
+const STALE: Duration = Duration::from_secs(600);
 /// How often sessions are looked through for idle ones.
 const SWEEP: Duration = Duration::from_secs(60);
 /// Longest id of an upstream's that is kept.
@@ -119,7 +121,8 @@ pub(crate) fn is_modern(head: &Head) -> bool {
 
 impl Sessions {
     pub(crate) fn of(upstream: Upstream) -> Self {
-        Self::bounded(upstream, CAPACITY)
+        let capacity = upstream.capacity();
+        Self::bounded(upstream, capacity)
     }
 
     pub(crate) fn bounded(upstream: Upstream, capacity: usize) -> Self {
@@ -149,8 +152,9 @@ impl Sessions {
         }
     }
 
-    /// Whether there is room for another session: always, but for a table full of sessions that are somebody's. One that
-    /// is nobody's yet makes room, the one that was silent longest.
+    /// Whether there is room for another session: always, but for a table full of sessions that are somebody's and in
+    /// which something was said of late. One that is nobody's yet makes room, else one that is stale: the one that was
+    /// silent longest.
     pub(crate) fn has_room(&self) -> bool {
         let mut table = self.table();
         let full = table.by_id.len() >= self.capacity;
@@ -161,8 +165,12 @@ impl Sessions {
         if table.by_id.len() < self.capacity {
             return true;
         }
-        let unbound = table.by_id.values().filter(|visit| !visit.session.is_bound());
-        let Some(longest) = unbound.min_by_key(|visit| visit.used()).cloned() else { return false };
+        let longest = |bound| {
+            let visits = table.by_id.values().filter(move |visit| visit.session.is_bound() == bound);
+            visits.min_by_key(|visit| visit.used())
+        };
+        let stale = || longest(true).filter(|visit| visit.used().elapsed() >= STALE);
+        let Some(longest) = longest(false).or_else(stale).cloned() else { return false };
         table.by_id.retain(|_, visit| !Arc::ptr_eq(visit, &longest));
         longest.session.end();
         self.say_farewell(longest);

@@ -4,6 +4,7 @@
 //! is too large, too slow or contradicts itself is no listing; one tool that cannot be pinned is left out with its
 //! reason. What follows from a listing is decided elsewhere.
 
+mod attend;
 mod definition;
 mod remote;
 
@@ -79,7 +80,7 @@ impl Upstream {
     }
 
     async fn list(&self) -> Result<Survey, SurveyFault> {
-        match &*self.0 {
+        match &self.0.kind {
             Kind::Http(upstream) => {
                 let (mut remote, about) = Remote::meet(upstream).await?;
                 let listed = pages(Talk::Remote(&mut remote), about).await;

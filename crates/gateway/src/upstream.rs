@@ -14,7 +14,7 @@ pub use self::http::HttpSettings;
 pub(crate) use self::http::HttpUpstream;
 pub use credential::{BadCredential, Credential};
 
-use crate::session::SESSION;
+use crate::session::{CAPACITY, SESSION};
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Response};
 use axum::body::Body;
 use bytes::Bytes;
@@ -78,7 +78,13 @@ impl From<Upstream> for UpstreamConfig {
 /// A server; clones are the same one. Nothing is connected or started before it is first needed, and a child process
 /// ends when the last clone is dropped.
 #[derive(Clone)]
-pub struct Upstream(pub(crate) Arc<Kind>);
+pub struct Upstream(pub(crate) Arc<Open>);
+
+pub(crate) struct Open {
+    pub(crate) kind: Kind,
+    /// Counts how often the server said that its tools changed.
+    pub(crate) changes: watch::Sender<u64>,
+}
 
 pub(crate) enum Kind {
     Http(HttpUpstream),
@@ -103,21 +109,19 @@ impl Upstream {
     /// # Errors
     /// When it could never be reached.
     pub fn open(config: impl Into<UpstreamConfig>) -> Result<Self, BadUpstream> {
+        let changes = watch::Sender::new(0);
         let kind = match config.into() {
             UpstreamConfig::Http(settings) => Kind::Http(HttpUpstream::new(settings)?),
-            UpstreamConfig::Stdio(command) => Kind::Stdio(StdioUpstream::new(command)),
+            UpstreamConfig::Stdio(command) => Kind::Stdio(StdioUpstream::new(command, changes.clone())),
             UpstreamConfig::Open(upstream) => return Ok(upstream),
         };
-        Ok(Self(Arc::new(kind)))
+        Ok(Self(Arc::new(Open { kind, changes })))
     }
 
-    /// Counts how often the server said by itself that its tools changed; a reason to survey it again. A server over
-    /// HTTP has no way to say so here.
-    pub fn changes(&self) -> Option<watch::Receiver<u64>> {
-        match &*self.0 {
-            Kind::Http(_) => None,
-            Kind::Stdio(upstream) => Some(upstream.changes()),
-        }
+    /// Counts how often the server said by itself that its tools changed; a reason to survey it again. One over HTTP is
+    /// heard while [`Self::attend`] is awaited.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.0.changes.subscribe()
     }
 
     pub(crate) fn route<'a>(&'a self, head: &'a Head) -> Route<'a> {
@@ -126,19 +130,30 @@ impl Upstream {
 
     /// The answer to a request in a revision that this server is known not to speak.
     pub(crate) async fn unspoken(&self, head: &Head, body: &sayso_enforce::Body) -> Option<Response<Body>> {
-        match (&*self.0, body) {
+        match (&self.0.kind, body) {
             (Kind::Stdio(upstream), sayso_enforce::Body::Whole(body)) => upstream.unspoken(head, body).await,
             _ => None,
         }
     }
 
-    /// Tells an upstream over HTTP that a session of its is over.
+    /// Tells the server that a session of its is over.
     pub(crate) async fn leave(&self, session: HeaderValue) {
-        if let Kind::Http(upstream) = &*self.0 {
-            let headers = HeaderMap::from_iter([(HeaderName::from_static(SESSION), session)]);
-            if upstream.ask(Method::DELETE, headers, Bytes::new()).await.is_err() {
-                tracing::debug!("upstream.not_left");
+        let headers = HeaderMap::from_iter([(HeaderName::from_static(SESSION), session)]);
+        match &self.0.kind {
+            Kind::Http(upstream) => {
+                if upstream.ask(Method::DELETE, headers, Bytes::new()).await.is_err() {
+                    tracing::debug!("upstream.not_left");
+                }
             }
+            Kind::Stdio(upstream) => upstream.leave(&headers),
+        }
+    }
+
+    /// How many sessions it has room for.
+    pub(crate) fn capacity(&self) -> usize {
+        match &self.0.kind {
+            Kind::Http(_) => CAPACITY,
+            Kind::Stdio(_) => stdio::CHILDREN,
         }
     }
 
@@ -149,7 +164,7 @@ impl Upstream {
         head: &Head,
         body: Bytes,
     ) -> Result<Response<Body>, Broken> {
-        match (&*self.0, sender) {
+        match (&self.0.kind, sender) {
             (Kind::Http(upstream), Some(Sender::Connection(sender))) => {
                 upstream.send_once(sender, head, body).await
             }
@@ -168,7 +183,7 @@ impl Outlet for Route<'_> {
     type Sender = Sender;
 
     async fn checkout(&self) -> Result<Sender, Unavailable> {
-        match &*self.upstream.0 {
+        match &self.upstream.0.kind {
             Kind::Http(upstream) => upstream.checkout().await.map(Sender::Connection),
             Kind::Stdio(upstream) => upstream.checkout(self.head).await.map(Sender::Slot),
         }

@@ -39,7 +39,7 @@ impl Agent {
             HeaderValue::from_str(&format!("{SCHEME} {}", grant.token)).map_err(|_| BadDemand::Token)?;
         signed.headers.insert(AUTHORIZATION, token);
         let key = self.key_at(errand, &grant.authority)?;
-        sign(dialled.url(), &mut signed.headers, &signed.body, &key, (self.now)())?;
+        sign("POST", dialled.url(), &mut signed.headers, &signed.body, &key, (self.now)())?;
         match exchange(&*self.doors.near, dialled, &signed).await {
             Ok((_, reply)) => self.settle(grant, reply),
             Err(Fault::Unavailable { why, .. }) if why.nothing_sent() => {

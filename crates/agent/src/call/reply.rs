@@ -44,6 +44,13 @@ pub struct Refused {
     pub spent: bool,
 }
 
+impl Refused {
+    /// Whether it says that the session is not known any more. It says so before it looks at anything else.
+    pub(super) fn has_no_session(&self) -> bool {
+        self.status == 404 && self.code.as_deref() == Some("session_not_found")
+    }
+}
+
 /// Reads an answer to the request of this id.
 pub(super) fn read(response: &Response<Bytes>, id: &RequestId) -> Result<Reply, Fault> {
     let (status, body) = (response.status(), response.body());

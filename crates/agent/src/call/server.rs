@@ -6,10 +6,13 @@ use super::events::Events;
 use super::reply::{MAX_BYTES, Reply, completes, read};
 use crate::discover::Dialled;
 use crate::fault::{BadServer, Fault, Party};
+use crate::negotiate::token::sign;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::{Request, Response};
 use sayso_fetch::{Fetch, FetchError, Limits, OwnConnection};
+use sayso_protocol::SigningKey;
+use sayso_protocol::id::Timestamp;
 use sayso_protocol::message::{META_CAPABILITIES, META_VERSION, RequestId, encode_value};
 use sayso_protocol::method::Revision;
 use serde_json::{Map, Value, json};
@@ -19,10 +22,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const PATIENCE: u64 = 600;
 /// How long a handshake or a listing may take, in seconds.
 const BRIEF: u64 = 30;
+/// How long the end of a session may take, in seconds.
+const FAREWELL: u64 = 2;
 
 /// Most pages of a tool listing.
 const MOST_PAGES: usize = 100;
 
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
 /// A server whose revision is known.
@@ -96,6 +102,35 @@ impl Server {
         Ok(older)
     }
 
+    /// Whether it keeps a session with us.
+    pub(super) fn has_session(&self) -> bool {
+        self.session.is_some()
+    }
+
+    /// Ends our session, if there is one, by the key that called in it: what a server keeps for it is not kept for
+    /// nobody. One that cannot be told ends it by itself.
+    pub(super) async fn leave(
+        &self,
+        fetch: &dyn Fetch,
+        dialled: &Dialled,
+        key: Option<&SigningKey>,
+        now: Timestamp,
+    ) {
+        let Some(session) = &self.session else { return };
+        let mut headers = HeaderMap::new();
+        headers.insert(SESSION, session.clone());
+        headers.insert(VERSION, HeaderValue::from_static(self.revision.as_str()));
+        if let Some(key) = key
+            && sign("DELETE", dialled.url(), &mut headers, b"", key, now).is_err()
+        {
+            return;
+        }
+        let Ok(mut request) = Request::delete(dialled.text()).body(Bytes::new()) else { return };
+        *request.headers_mut() = headers;
+        // Its answer changes nothing.
+        let _ = fetch.send(request, limits(FAREWELL)).await;
+    }
+
     /// The tools, page by page, each as the server describes it.
     pub(super) async fn tools(&self, fetch: &dyn Fetch, dialled: &Dialled) -> Result<Vec<Value>, Fault> {
         let (mut tools, mut cursor) = (Vec::new(), None);
@@ -152,7 +187,7 @@ impl Server {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-        headers.insert("mcp-protocol-version", HeaderValue::from_static(self.revision.as_str()));
+        headers.insert(VERSION, HeaderValue::from_static(self.revision.as_str()));
         if let Some(session) = &self.session {
             headers.insert(SESSION, session.clone());
         }

@@ -54,7 +54,7 @@ pub(super) async fn present(
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
     if let Some((key, now)) = signer {
         let url = Url::parse(&authority.token_endpoint).map_err(|_| BadDemand::Answer)?;
-        sign(&url, &mut headers, &body, key, now)?;
+        sign("POST", &url, &mut headers, &body, key, now)?;
     }
     let mut request =
         http::Request::post(&authority.token_endpoint).body(body).map_err(|_| BadDemand::Answer)?;
@@ -69,8 +69,9 @@ pub(super) async fn present(
     }
 }
 
-/// Signs a POST, body digest included, with a nonce so that no two are alike.
+/// Signs a request, its body's digest included, with a nonce so that no two are alike.
 pub(crate) fn sign(
+    method: &str,
     url: &Url,
     headers: &mut HeaderMap,
     body: &[u8],
@@ -82,7 +83,7 @@ pub(crate) fn sign(
     let nonce = b64::encode(random);
     let authority = sig::authority_of(url).ok_or(Fault::Resource)?;
     let facts = Facts {
-        method: "POST",
+        method,
         scheme: url.scheme(),
         authority: &authority,
         path: url.path(),

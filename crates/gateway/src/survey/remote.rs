@@ -21,6 +21,17 @@ const SESSION: &str = "mcp-session-id";
 /// How long a server may take to be told that a session is over.
 const FAREWELL: Duration = Duration::from_secs(1);
 
+const LISTEN: &str = "subscriptions/listen";
+
+/// What came of asking for a stream.
+pub(super) enum Listening {
+    Stream(Incoming),
+    /// The server has none.
+    Nowhere,
+    /// It could not be asked.
+    Broken,
+}
+
 /// A server that can be asked.
 pub(super) struct Remote<'a> {
     upstream: &'a HttpUpstream,
@@ -79,6 +90,24 @@ impl<'a> Remote<'a> {
     /// One question and its answer, an error perhaps.
     pub(super) async fn ask(&mut self, method: &str, params: &Value) -> Result<Json, SurveyFault> {
         self.exchange(method, params).await.map(|(answer, _)| answer)
+    }
+
+    /// A stream on which the server says that its tools changed.
+    pub(super) async fn listening(&mut self) -> Listening {
+        let asked = match self.era {
+            Era::Legacy => self.upstream.ask(Method::GET, self.headers(None), Bytes::new()).await.ok(),
+            Era::Modern => {
+                self.last += 1;
+                let wanted = json!({ "_meta": own_meta(), "notifications": { "toolsListChanged": true } });
+                let body = json!({ "jsonrpc": "2.0", "id": self.last, "method": LISTEN, "params": wanted });
+                self.post(LISTEN, &body).await.ok()
+            }
+        };
+        match asked {
+            Some(response) if is_open(&response) => Listening::Stream(response.into_body()),
+            Some(_) => Listening::Nowhere,
+            None => Listening::Broken,
+        }
     }
 
     /// Ends a session, if there is one and it can be ended.
@@ -162,6 +191,10 @@ impl<'a> Remote<'a> {
             return Ok(Some(piece));
         }
     }
+}
+
+fn is_open(response: &Response<Incoming>) -> bool {
+    response.status().is_success() && response.headers().get("content-type").is_some_and(is_stream)
 }
 
 fn is_stream(kind: &HeaderValue) -> bool {

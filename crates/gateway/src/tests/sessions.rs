@@ -1,7 +1,7 @@
 //! Sessions of the older revisions (D-13): whose they are, what is said in them, and what ends their streams.
 
 mod bound;
-mod cast;
+pub(super) mod cast;
 mod server;
 mod streams;
 

@@ -13,6 +13,8 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
 
+mod attended;
+
 type Answer = Arc<dyn Fn(&Method, &HeaderMap, &Value) -> Response<Body> + Send + Sync>;
 
 /// A server made of one function, and what it was asked.

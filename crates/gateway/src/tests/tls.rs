@@ -2,7 +2,7 @@
 
 use super::cast::{Canary, House, RESULT, TRADE};
 use super::wire::Request;
-use crate::upstream::{Credential, HttpSettings, HttpUpstream, Kind, Upstream, UpstreamConfig};
+use crate::upstream::{Credential, HttpSettings, HttpUpstream, Kind, Open, Upstream, UpstreamConfig};
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 const CERTIFICATE: &[u8] = include_bytes!("../../tests/fixtures/tls/cert.pem");
@@ -50,7 +51,14 @@ async fn house(settings: HttpSettings, canary: Arc<Canary>, trusted: bool) -> Ho
         roots.add(certificate()).unwrap();
     }
     let upstream = HttpUpstream::trusting(settings, Some(roots)).unwrap();
-    House::before(canary, UpstreamConfig::Open(Upstream(Arc::new(Kind::Http(upstream))))).await
+    House::before(
+        canary,
+        UpstreamConfig::Open(Upstream(Arc::new(Open {
+            kind: Kind::Http(upstream),
+            changes: watch::Sender::new(0),
+        }))),
+    )
+    .await
 }
 
 fn requests() -> [Request; 3] {

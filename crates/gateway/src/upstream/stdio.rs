@@ -1,18 +1,20 @@
 //! An upstream that is a child process of ours and speaks MCP over stdio (D-31).
 //!
-//! Two children at most: one for modern requests, if the server answered `server/discover` with the revision; one for
-//! legacy requests outside a session, which we introduced ourselves to once. A client's own `initialize` is answered
-//! with what the child answered us, where it asks for the same revision; a client's notifications about its own session
-//! end here, since they would speak for everybody. Nothing is translated between eras, and nothing is sent twice.
+//! One child for modern requests, if the server answered `server/discover` with the revision; one for every legacy
+//! session; and one for legacy requests outside a session, which we introduced ourselves to once, and where
+//! notifications about a session end, since they would speak for everybody. Nothing is translated between eras, and
+//! nothing is sent twice.
 
 mod board;
 mod child;
 mod command;
+mod hearer;
 mod hello;
 mod lane;
 mod launch;
 mod lines;
 mod reply;
+mod session;
 mod skim;
 mod splice;
 
@@ -20,20 +22,21 @@ pub(crate) use board::Slot;
 pub use command::{BadCommand, StdioCommand};
 pub(crate) use hello::{Era, LEGACY, MODERN, own_initialize, own_meta};
 pub use launch::launch;
+pub(crate) use session::CHILDREN;
 
 use super::Broken;
 use axum::body::Body;
-use board::Gone;
+use board::{Caller, Gone};
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode};
 use lane::{Lane, Readiness, Spoken};
-use reply::Manner;
+use reply::{Manner, accepted};
 use sayso_enforce::{Head, Unavailable};
-use sayso_protocol::Json;
 use sayso_protocol::json::Limits;
-use sayso_protocol::message::{self, Message, MessageFault, Request, RequestId};
+use sayso_protocol::message::{self, Message, MessageFault, RequestId};
 use sayso_protocol::method::Revision;
 use serde_json::json;
+use session::Sessions;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -43,8 +46,11 @@ use tokio::time::timeout;
 const WAIT: Duration = Duration::from_secs(5);
 /// And afterwards: what was permitted is sent at once or not at all (D-5).
 const AT_ONCE: Duration = Duration::from_millis(400);
+/// What a server says when its tools are others now.
+pub(crate) const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
+const INITIALIZE: &str = "initialize";
 /// Notifications about a session of the client's own.
-const SESSION: [&str; 4] = [
+const OF_SESSIONS: [&str; 4] = [
     "notifications/initialized",
     "notifications/cancelled",
     "notifications/progress",
@@ -55,27 +61,21 @@ const SESSION: [&str; 4] = [
 pub(crate) struct StdioUpstream {
     modern: Lane,
     legacy: Lane,
-    changes: watch::Receiver<u64>,
+    sessions: Sessions,
 }
 
 impl StdioUpstream {
-    pub(crate) fn new(command: StdioCommand) -> Self {
-        let (counted, changes) = watch::channel(0_u64);
+    pub(crate) fn new(command: StdioCommand, changes: watch::Sender<u64>) -> Self {
         let on_change: board::OnChange = Arc::new(move |method| {
-            if method == "notifications/tools/list_changed" {
-                counted.send_modify(|count| *count = count.wrapping_add(1));
+            if method == TOOLS_CHANGED {
+                changes.send_modify(|count| *count = count.wrapping_add(1));
             }
         });
         Self {
             modern: Lane::new(command.clone(), Era::Modern, Arc::clone(&on_change)),
-            legacy: Lane::new(command, Era::Legacy, on_change),
-            changes,
+            legacy: Lane::new(command.clone(), Era::Legacy, Arc::clone(&on_change)),
+            sessions: Sessions::new(command, on_change),
         }
-    }
-
-    /// Counts how often the server said that its tools changed.
-    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
-        self.changes.clone()
     }
 
     /// The answer to a request of an era, or revision, that the server does not speak; none to any other. Asked before
@@ -84,7 +84,7 @@ impl StdioUpstream {
         // What is no message is a fault of its own, and the engine says which.
         let message = message::parse(body, Limits { bytes: usize::MAX, ..Limits::default() }).ok()?;
         // The header of an `initialize` says nothing: its parameters do.
-        let asked = version(&head.headers).filter(|_| message.method() != Some("initialize"));
+        let asked = version(&head.headers).filter(|_| message.method() != Some(INITIALIZE));
         let spoken = match era(&head.headers) {
             Era::Modern => match self.modern.ready(WAIT).await {
                 Readiness::Foreign(spoken) if spoken.is_empty() => match self.legacy.ready(WAIT).await {
@@ -107,8 +107,11 @@ impl StdioUpstream {
         Some(not_spoken(message.request_id(), &spoken, requested))
     }
 
-    /// Room for one call of this request's era.
+    /// Room for one call of this request's session, or of its era.
     pub(crate) async fn checkout(&self, head: &Head) -> Result<Slot, Unavailable> {
+        if session::is_named(head) {
+            return self.sessions.checkout(head).await;
+        }
         self.room(era(&head.headers), WAIT).await.ok_or(Unavailable::NoUpstream)
     }
 
@@ -119,18 +122,20 @@ impl StdioUpstream {
         head: &Head,
         body: Bytes,
     ) -> Result<Response<Body>, Broken> {
-        let message = message::parse(&body, Limits { bytes: usize::MAX, ..Limits::default() });
-        let message = message.map_err(|_| Broken::Unreachable)?;
+        let message = message::parse(&body, Limits { bytes: usize::MAX, ..Limits::default() }).ok();
+        if session::is_named(head) {
+            return self.sessions.send(slot, head, &body, message.as_ref()).await;
+        }
+        let message = message.ok_or(Broken::Unreachable)?;
         let era = era(&head.headers);
         let request = match &message {
             Message::Request(request) => request,
             Message::Notification(told) => return self.tell(era, &told.method, &body).await,
             // Outside a session nobody here was asked anything.
-            Message::Response { .. } => return Ok(accepted()),
+            Message::Response { .. } => return Ok(accepted(StatusCode::ACCEPTED)),
         };
-        if request.method == "initialize" && era == Era::Legacy {
-            let child = self.child(era, AT_ONCE).await.ok_or(Broken::Unreachable)?;
-            return Ok(introduce(&child, request));
+        if request.method == INITIALIZE && era == Era::Legacy {
+            return self.sessions.open(&body).await;
         }
         let manner = Manner {
             id: request.id.clone(),
@@ -142,8 +147,14 @@ impl StdioUpstream {
             Some(slot) => slot,
             None => self.room(era, AT_ONCE).await.ok_or(Broken::Unreachable)?,
         };
-        let exchange = slot.call(&body, manner.modern).map_err(|Gone| Broken::Unreachable)?;
+        let caller = Caller { cancels: manner.modern, streams: manner.streams };
+        let exchange = slot.call(&body, caller).map_err(|Gone| Broken::Unreachable)?;
         reply::respond(exchange, manner).await
+    }
+
+    /// A session is over.
+    pub(crate) fn leave(&self, headers: &HeaderMap) {
+        self.sessions.end(headers);
     }
 
     /// One request of our own, for the survey; none if this era cannot be asked.
@@ -157,10 +168,10 @@ impl StdioUpstream {
     }
 
     async fn tell(&self, era: Era, method: &str, body: &[u8]) -> Result<Response<Body>, Broken> {
-        if !SESSION.contains(&method) {
+        if !OF_SESSIONS.contains(&method) {
             self.room(era, AT_ONCE).await.ok_or(Broken::Unreachable)?.tell(body);
         }
-        Ok(accepted())
+        Ok(accepted(StatusCode::ACCEPTED))
     }
 
     async fn room(&self, era: Era, wait: Duration) -> Option<Slot> {
@@ -178,32 +189,6 @@ impl StdioUpstream {
             Readiness::Foreign(_) | Readiness::Away => None,
         }
     }
-}
-
-fn accepted() -> Response<Body> {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::ACCEPTED;
-    response
-}
-
-/// Answers a client's `initialize` with what the child answered ours: the same question, or the one it chose itself.
-fn introduce(child: &Spoken, request: &Request) -> Response<Body> {
-    let id = &request.id;
-    let asked =
-        request.params.as_ref().and_then(|params| params.get("protocolVersion")).and_then(Json::as_str);
-    let asked = asked.unwrap_or_default();
-    let spoken = &child.hello.version;
-    if asked != LEGACY.as_str() && asked != spoken {
-        let requested: String = asked.chars().take(32).collect();
-        let data = json!({ "supported": [spoken], "requested": requested });
-        let error = json!({ "code": MessageFault::INVALID_PARAMS, "message": "unsupported protocol version", "data": data });
-        return reply::whole(
-            format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, id.text()).into(),
-            false,
-        );
-    }
-    let head = format!(r#"{{"jsonrpc":"2.0","id":{},"result":"#, id.text());
-    reply::whole([head.as_bytes(), &child.hello.result, b"}"].concat().into(), false)
 }
 
 fn not_spoken(id: Option<&RequestId>, spoken: &[String], requested: &str) -> Response<Body> {

@@ -12,10 +12,12 @@ use sayso_gateway::{Gateway, Surveyed, Upstream};
 use sayso_protocol::{ClientId, OwnerName, Realm};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 /// How often a server is asked, while it has not been heard at all.
 const UNHEARD: Duration = Duration::from_secs(2);
+/// The least time between two listings.
+const LULL: Duration = Duration::from_millis(500);
 /// How long an empty listing is not believed.
 const GRACE: Duration = Duration::from_secs(600);
 
@@ -40,18 +42,25 @@ pub(super) struct Keeper {
 
 impl Keeper {
     /// Runs for ever.
-    pub(super) async fn keep(mut self) {
+    pub(super) async fn keep(self) {
+        let upstream = self.watched.upstream.clone();
+        tokio::select! {
+            () = self.look() => {}
+            () = upstream.attend() => {}
+        }
+    }
+
+    async fn look(mut self) {
         let Watched { upstream, every } = self.watched.clone();
         let mut changes = upstream.changes();
         let mut empty_since: Option<Instant> = None;
         loop {
-            let wait = tokio::time::sleep(if self.published.is_empty() { UNHEARD } else { every });
-            match &mut changes {
-                Some(changes) => tokio::select! {
-                    () = wait => {}
-                    changed = changes.changed() => if changed.is_err() { return },
-                },
-                None => wait.await,
+            // Whoever says all the time that something changed is asked no oftener for it.
+            sleep(LULL).await;
+            let every = if self.published.is_empty() { UNHEARD } else { every };
+            tokio::select! {
+                () = sleep(every.saturating_sub(LULL)) => {}
+                changed = changes.changed() => if changed.is_err() { return },
             }
             let Ok(survey) = upstream.survey().await else { continue };
             let tools = govern(&survey.tools, &self.realm);

@@ -24,36 +24,36 @@ fn older(line: &str) -> Request {
         .with("MCP-Protocol-Version", "2025-11-25")
 }
 
-pub(super) fn message(message: &Value) -> Request {
+pub(in crate::tests) fn message(message: &Value) -> Request {
     let mut request = older("POST").with("Content-Type", "application/json");
     request.body = message.to_string().into_bytes();
     request
 }
 
-pub(super) fn post(method: &str, params: &Value) -> Request {
+pub(in crate::tests) fn post(method: &str, params: &Value) -> Request {
     message(&json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }))
 }
 
 /// A call of `get_positions`.
-pub(super) fn read(arguments: &Value) -> Request {
+pub(in crate::tests) fn read(arguments: &Value) -> Request {
     post("tools/call", &json!({ "name": "get_positions", "arguments": arguments }))
 }
 
-pub(super) fn note(method: &str) -> Request {
+pub(in crate::tests) fn note(method: &str) -> Request {
     message(&json!({ "jsonrpc": "2.0", "method": method }))
 }
 
 /// A response to a request by this id.
-pub(super) fn answer(id: &str) -> Request {
+pub(in crate::tests) fn answer(id: &str) -> Request {
     let id: Value = serde_json::from_str(id).unwrap();
     message(&json!({ "jsonrpc": "2.0", "id": id, "result": { "action": "accept" } }))
 }
 
-pub(super) fn get() -> Request {
+pub(in crate::tests) fn get() -> Request {
     older("GET")
 }
 
-pub(super) fn delete() -> Request {
+pub(in crate::tests) fn delete() -> Request {
     older("DELETE")
 }
 
@@ -97,21 +97,25 @@ impl Legacy {
     }
 
     pub(super) async fn listen(&self, request: Request) -> Stream {
-        let mut stream =
-            Stream { socket: TcpStream::connect(self.house.gateway).await.unwrap(), text: String::new() };
-        stream.socket.write_all(&request.bytes()).await.unwrap();
+        let mut stream = Stream::open(self.house.gateway, &request).await;
         stream.until("id: first").await;
         stream
     }
 }
 
 /// A stream that is being read.
-pub(super) struct Stream {
+pub(in crate::tests) struct Stream {
     socket: TcpStream,
     text: String,
 }
 
 impl Stream {
+    pub(in crate::tests) async fn open(address: SocketAddr, request: &Request) -> Self {
+        let mut socket = TcpStream::connect(address).await.unwrap();
+        socket.write_all(&request.bytes()).await.unwrap();
+        Self { socket, text: String::new() }
+    }
+
     async fn more(&mut self) -> usize {
         let mut piece = [0; 4096];
         let read = self.socket.read(&mut piece).await.unwrap_or(0);
@@ -119,20 +123,20 @@ impl Stream {
         read
     }
 
-    pub(super) async fn until(&mut self, what: &str) {
+    pub(in crate::tests) async fn until(&mut self, what: &str) {
         while !self.text.contains(what) {
             let read = timeout(Duration::from_secs(5), self.more()).await.expect("more");
             assert!(read > 0, "it ended: {}", self.text);
         }
     }
 
-    pub(super) async fn read_so_far(&mut self) -> &str {
+    pub(in crate::tests) async fn read_so_far(&mut self) -> &str {
         while timeout(Duration::from_millis(200), self.more()).await.is_ok_and(|read| read > 0) {}
         &self.text
     }
 
     /// Whether it ends within this time.
-    pub(super) async fn ends_within(&mut self, time: Duration) -> bool {
+    pub(in crate::tests) async fn ends_within(&mut self, time: Duration) -> bool {
         timeout(time, async { while self.more().await > 0 {} }).await.is_ok()
     }
 }

@@ -1,8 +1,10 @@
-//! The switchboard between many callers and one child: who waits for what.
+//! The switchboard between callers and one child: who waits for what.
 //!
 //! Each call has a number no other has; a line that cannot be traced to one live call is dropped, except that a changed
-//! list is told onward (D-31). When the child ends every waiting caller learns it, and nothing is sent again.
+//! list is told onward (D-31). The child of a session has one client, so there every other line is that client's. When
+//! the child ends every waiting caller learns it, and nothing is sent again.
 
+use super::hearer::Hearer;
 use super::lines::Line;
 use super::splice::{self, Claim, Names};
 use bytes::Bytes;
@@ -33,11 +35,15 @@ struct State {
     input: Option<mpsc::Sender<Bytes>>,
     calls: HashMap<u64, Call>,
     last: u64,
+    /// The one client of a session's child.
+    hearer: Option<Hearer>,
 }
 
 struct Call {
     names: Names,
     notes: mpsc::Sender<Bytes>,
+    /// Whether its caller reads notes.
+    streams: bool,
     answer: oneshot::Sender<Bytes>,
 }
 
@@ -45,6 +51,15 @@ struct Call {
 pub(crate) struct Slot {
     board: Arc<Board>,
     place: mpsc::OwnedPermit<Bytes>,
+}
+
+/// What a caller does beside waiting for the answer.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Caller {
+    /// Whether its hanging up cancels the call.
+    pub(super) cancels: bool,
+    /// Whether it reads what is said before the answer.
+    pub(super) streams: bool,
 }
 
 /// A call under way. Dropping it forgets the call, and tells the child so where hanging up cancels.
@@ -59,8 +74,18 @@ pub(super) struct Exchange {
 }
 
 impl Board {
+    /// Between strangers and a child.
     pub(super) fn new(input: mpsc::Sender<Bytes>, on_change: OnChange) -> Arc<Self> {
-        let state = State { input: Some(input), calls: HashMap::new(), last: 0 };
+        Self::with(input, on_change, None)
+    }
+
+    /// Between one client and the child of its session.
+    pub(super) fn of_session(input: mpsc::Sender<Bytes>, on_change: OnChange) -> Arc<Self> {
+        Self::with(input, on_change, Some(Hearer::default()))
+    }
+
+    fn with(input: mpsc::Sender<Bytes>, on_change: OnChange, hearer: Option<Hearer>) -> Arc<Self> {
+        let state = State { input: Some(input), calls: HashMap::new(), last: 0, hearer };
         Arc::new(Self { state: Mutex::new(state), on_change })
     }
 
@@ -84,6 +109,7 @@ impl Board {
         let mut state = self.state();
         state.input = None;
         state.calls.clear();
+        state.hearer = None;
     }
 
     /// Takes a line of the child's.
@@ -109,13 +135,18 @@ impl Board {
     }
 
     fn hand(&self, claim: Claim, line: &[u8]) {
+        if let Claim::Tells { method } = &claim
+            && method.ends_with("/list_changed")
+        {
+            (self.on_change)(method);
+        }
         match claim {
+            Claim::Asks { .. } | Claim::Tells { .. } | Claim::Cancelled(_) if self.pass_on(line) => {}
             Claim::Answer(number) => self.answer(number, line),
             Claim::Progress(number) => self.note(number, |names| splice::progress(line, number, names)),
             Claim::Subscribed(number) => self.note(number, |names| splice::subscribed(line, number, names)),
             Claim::Cancelled(number) => drop(self.state().calls.remove(&number)),
             Claim::Asks { id, method } => self.reply(&id, &method),
-            Claim::Tells { method } if method.ends_with("/list_changed") => (self.on_change)(&method),
             Claim::Tells { .. } => tracing::debug!("upstream.untraceable"),
         }
     }
@@ -140,6 +171,38 @@ impl Board {
         }
     }
 
+    /// Gives a line to the one client there is, if there is one: on the stream of its only call under way, or of its
+    /// listening, or of its latest call. What it cannot be given now is kept for its listening.
+    fn pass_on(&self, line: &[u8]) -> bool {
+        let mut state = self.state();
+        let State { calls, hearer, .. } = &mut *state;
+        let Some(hearer) = hearer else { return false };
+        let streaming = calls.iter().filter(|(_, call)| call.streams && !call.notes.is_closed());
+        let alone = streaming.clone().count() == 1;
+        let latest = streaming.max_by_key(|(number, _)| **number).map(|(_, call)| &call.notes);
+        let line = Bytes::copy_from_slice(line);
+        match latest {
+            Some(notes) if alone || !hearer.listens() => {
+                if notes.try_send(line).is_err() {
+                    tracing::debug!("upstream.note_dropped");
+                }
+            }
+            _ => hearer.hear(line),
+        }
+        true
+    }
+
+    /// What the child tells its one client beside answers, from now on to this listening and no other. None where there
+    /// is no such client, or the child is gone.
+    pub(super) fn listen(&self) -> Option<mpsc::Receiver<Bytes>> {
+        self.state().hearer.as_mut().map(Hearer::listen)
+    }
+
+    /// The number by which the child knows a client's call, by the exact text of the client's id.
+    pub(super) fn number_of(&self, id: &str) -> Option<u64> {
+        self.state().calls.iter().find(|(_, call)| call.names.id == id).map(|(number, _)| *number)
+    }
+
     /// Answers for a client that declared nothing: it is there, and can do nothing else.
     fn reply(&self, id: &str, method: &str) {
         let body = if method == "ping" {
@@ -161,11 +224,12 @@ impl Board {
 }
 
 impl Slot {
-    /// Sends a request. `cancels` says whether forgetting the exchange cancels the call.
-    pub(super) fn call(self, body: &[u8], cancels: bool) -> Result<Exchange, Gone> {
+    /// Sends a request.
+    pub(super) fn call(self, body: &[u8], caller: Caller) -> Result<Exchange, Gone> {
         let (notes, noted) = mpsc::channel(NOTES);
         let (answer, answered) = oneshot::channel();
         let Self { board, place } = self;
+        let Caller { cancels, streams } = caller;
         let (number, line) = {
             let mut state = board.state();
             if state.input.is_none() {
@@ -174,7 +238,7 @@ impl Slot {
             state.last += 1;
             let number = state.last;
             let (line, names) = splice::outbound(body, number).ok_or(Gone)?;
-            state.calls.insert(number, Call { names, notes, answer });
+            state.calls.insert(number, Call { names, notes, streams, answer });
             (number, line)
         };
         drop(place.send(line.into()));
@@ -184,6 +248,13 @@ impl Slot {
     /// Sends a notification.
     pub(super) fn tell(self, body: &[u8]) {
         drop(self.place.send(splice::frame(body.to_vec()).into()));
+    }
+}
+
+impl Exchange {
+    /// The answer alone; none if the child ends before.
+    pub(super) async fn answered(mut self) -> Option<Bytes> {
+        (&mut self.answer).await.ok()
     }
 }
 

@@ -3,7 +3,7 @@
 //! What a child speaks is asserted, never assumed, and nothing is translated between eras (D-31). A child that does not
 //! answer the one question that modern servers must answer is not modern, whatever else it says.
 
-use super::board::{Board, Gone};
+use super::board::{Board, Caller, Gone};
 use bytes::Bytes;
 use sayso_protocol::json::{Json, Limits, MAX_DEPTH, locate};
 use sayso_protocol::message::{META_CAPABILITIES, META_VERSION};
@@ -92,9 +92,8 @@ pub(super) async fn meet(board: &Arc<Board>, era: Era) -> Result<Hello, Unspoken
 /// One request of our own and its whole answer.
 pub(super) async fn ask(board: &Arc<Board>, method: &str, params: &serde_json::Value) -> Result<Bytes, Gone> {
     let body = json!({ "jsonrpc": "2.0", "id": 0, "method": method, "params": params }).to_string();
-    let exchange = board.reserve().await?.call(body.as_bytes(), true)?;
-    let mut exchange = exchange;
-    (&mut exchange.answer).await.map_err(|_| Gone)
+    let caller = Caller { cancels: true, streams: false };
+    board.reserve().await?.call(body.as_bytes(), caller)?.answered().await.ok_or(Gone)
 }
 
 fn modern(root: &Json) -> Result<String, Unspoken> {

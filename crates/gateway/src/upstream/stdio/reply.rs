@@ -7,7 +7,7 @@ use super::board::Exchange;
 use crate::upstream::Broken;
 use axum::body::Body;
 use bytes::Bytes;
-use futures::stream;
+use futures::{Stream, stream};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use sayso_enforce::answer;
@@ -16,6 +16,7 @@ use sayso_protocol::json::{Json, Limits, MAX_DEPTH};
 use sayso_protocol::message::{MessageFault, RequestId};
 use sayso_protocol::payload::refusal::{Code, Forwarded, Refusal};
 use std::convert::Infallible;
+use tokio::sync::mpsc;
 
 /// Errors of a modern request that have a status of their own; every other rides on 200.
 const BAD_REQUEST: [i64; 6] = [-32700, -32600, -32602, -32020, -32021, -32022];
@@ -36,7 +37,7 @@ pub(super) struct Manner {
 pub(super) async fn respond(mut exchange: Exchange, manner: Manner) -> Result<Response<Body>, Broken> {
     let answer = tokio::select! {
         biased;
-        Some(note) = exchange.notes.recv(), if manner.streams => return Ok(events(exchange, manner, note)),
+        Some(note) = exchange.notes.recv(), if manner.streams => return Ok(telling(exchange, manner, note)),
         answer = &mut exchange.answer => answer,
     };
     answer.map(|answer| whole(answer, manner.modern)).map_err(|_| Broken::Interrupted)
@@ -46,6 +47,21 @@ pub(super) async fn respond(mut exchange: Exchange, manner: Manner) -> Result<Re
 pub(super) fn whole(text: Bytes, modern: bool) -> Response<Body> {
     let status = if modern { status(&text) } else { StatusCode::OK };
     answer::bytes(status, text)
+}
+
+/// A message was taken that has no answer.
+pub(super) fn accepted(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}
+
+/// What a child tells its one client beside answers, for as long as it is the one who listens.
+pub(super) fn listening(lines: mpsc::Receiver<Bytes>) -> Response<Body> {
+    events(stream::unfold(lines, |mut lines| async move {
+        let said = lines.recv().await?;
+        Some((Ok::<_, Infallible>(event(&said)), lines))
+    }))
 }
 
 fn status(text: &[u8]) -> StatusCode {
@@ -65,8 +81,8 @@ enum Telling {
     Done,
 }
 
-fn events(exchange: Exchange, manner: Manner, first: Bytes) -> Response<Body> {
-    let telling = stream::unfold(Telling::First(Box::new(exchange), manner, first), |telling| async move {
+fn telling(exchange: Exchange, manner: Manner, first: Bytes) -> Response<Body> {
+    events(stream::unfold(Telling::First(Box::new(exchange), manner, first), |telling| async move {
         let (said, next) = match telling {
             Telling::First(exchange, manner, first) => (first, Telling::On(exchange, manner)),
             Telling::On(exchange, manner) => listen(exchange, manner).await,
@@ -74,8 +90,11 @@ fn events(exchange: Exchange, manner: Manner, first: Bytes) -> Response<Body> {
             Telling::Done => return None,
         };
         Some((Ok::<_, Infallible>(event(&said)), next))
-    });
-    let mut response = Response::new(Body::from_stream(telling));
+    }))
+}
+
+fn events(said: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static) -> Response<Body> {
+    let mut response = Response::new(Body::from_stream(said));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

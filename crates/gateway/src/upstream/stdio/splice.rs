@@ -101,6 +101,13 @@ pub(super) fn progress(line: &[u8], number: u64, names: &Names) -> Option<Vec<u8
     Some(replace(line, [Some((ours(line, &["params", TOKEN], number)?, token)), None]))
 }
 
+/// A client's cancellation with our number for the call it names; none if it names none under way.
+pub(super) fn cancelled(body: &[u8], number_of: impl Fn(&str) -> Option<u64>) -> Option<Vec<u8>> {
+    let span = locate(body, &["params", "requestId"])?;
+    let number = number_of(&text(body, &span)?)?.to_string();
+    Some(replace(body, [Some((span, number.as_str())), None]))
+}
+
 /// A notification of a subscription with the client's id in it again.
 pub(super) fn subscribed(line: &[u8], number: u64, names: &Names) -> Option<Vec<u8>> {
     let span = ours(line, &["params", META, SUBSCRIPTION], number)?;

@@ -3,6 +3,8 @@
 use super::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+const READER: Caller = Caller { cancels: true, streams: true };
+
 fn board() -> (Arc<Board>, mpsc::Receiver<Bytes>, Arc<AtomicUsize>) {
     let (input, lines) = mpsc::channel(64);
     let changes = Arc::new(AtomicUsize::new(0));
@@ -20,7 +22,7 @@ async fn call(board: &Arc<Board>, id: &str, token: &str) -> Exchange {
     let body = format!(
         r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"x","_meta":{{"progressToken":{token}}}}}}}"#
     );
-    board.reserve().await.unwrap().call(body.as_bytes(), true).unwrap()
+    board.reserve().await.unwrap().call(body.as_bytes(), READER).unwrap()
 }
 
 fn say(board: &Board, text: &str) {
@@ -107,7 +109,7 @@ async fn everybody_is_told_when_the_child_ends_and_nothing_more_is_sent() {
     let late = board.reserve().await.unwrap();
     board.close();
     assert!((&mut exchange.answer).await.is_err());
-    assert!(late.call(br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, true).is_err());
+    assert!(late.call(br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, READER).is_err());
     assert!(board.reserve().await.is_err());
     drop(exchange);
     let _ = sent(&mut lines).await;
@@ -119,7 +121,7 @@ async fn hanging_up_cancels_where_it_does() {
     let (board, mut lines, _) = board();
     let body = br#"{"jsonrpc":"2.0","id":"z","method":"tools/list"}"#;
     for cancels in [true, false] {
-        drop(board.reserve().await.unwrap().call(body, cancels).unwrap());
+        drop(board.reserve().await.unwrap().call(body, Caller { cancels, streams: false }).unwrap());
     }
     say(&board, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
     board.close();
@@ -157,4 +159,33 @@ async fn there_is_a_limit_to_calls_under_way() {
     assert!(board.reserve().await.is_err());
     held.pop();
     assert!(board.reserve().await.is_ok());
+}
+
+// D-13, D-31
+#[tokio::test]
+async fn the_child_of_a_session_speaks_to_its_one_client() {
+    let (input, mut lines) = mpsc::channel(64);
+    let board = Board::of_session(input, Arc::new(|_| {}));
+    let ask = r#"{"jsonrpc":"2.0","id":"q1","method":"roots/list"}"#;
+    // Before anybody listens it is kept; what cannot be traced in an id of ours passes as it is.
+    say(&board, ask);
+    let mut listening = board.listen().unwrap();
+    assert_eq!(listening.recv().await.unwrap(), ask.as_bytes());
+    // On the stream of the only call under way.
+    let mut one = call(&board, "1", "\"t\"").await;
+    let cancelled = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+    say(&board, cancelled);
+    assert_eq!(one.notes.recv().await.unwrap(), cancelled.as_bytes());
+    assert_eq!(board.number_of("1"), Some(1));
+    // Of two calls neither is meant more than the listening.
+    let mut other = call(&board, "2", "\"u\"").await;
+    say(&board, ask);
+    assert_eq!(listening.recv().await.unwrap(), ask.as_bytes());
+    drop(listening);
+    say(&board, ask);
+    assert_eq!(other.notes.recv().await.unwrap(), ask.as_bytes());
+    assert!(one.notes.try_recv().is_err());
+    board.close();
+    assert!(board.listen().is_none());
+    assert!(sent(&mut lines).await.contains("tools/call"));
 }

@@ -54,7 +54,7 @@ KEYS = {
 MISSPELLED = {"dta": "data", "editon": "edition", "authority.lisen": "authority.listen", "gateway.listn": "gateway.listen",
               "authority.intervall": "authority.interval", "stor.url": "store.url", "owner.nam": "owner.name",
               "gateway.body-limit": "gateway.body_limit", "authority.Listen": "authority.listen"}
-UP = {"--data", "--owner", "--authority", "--gateway", "--metrics", "--config", "--upstream", "--upstream-stdio",
+UP = {"--data", "--store", "--owner", "--authority", "--gateway", "--metrics", "--config", "--upstream", "--upstream-stdio",
       "--upstream-env", "--realm"}
 FLAGS = {
     "up": UP | {"--json"},

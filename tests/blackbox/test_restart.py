@@ -1,15 +1,17 @@
 """Nothing an answer was given for is lost to kill -9: decisions, grants, connections, spends, rows. The process
 gets no chance to tidy up, and the next one has only the data folder."""
 
+import json
 import os
 import stat
+import subprocess
 import threading
 import time
 from http.client import HTTPException
 
 import pytest
 
-from cast import TRADE, holding, result
+from cast import TRADE, binary, environment, holding, result
 from parties import Agent, Challenge, Negotiation, ResourceServer
 from wire import Key, fetch_json, send, verify_jws
 
@@ -189,6 +191,26 @@ def test_a_polite_stop(lone_house):
     assert lone_house.stop() == 0
     lone_house.start()
     result(agent.call(lone_house.resource, "get_positions", token=grant.token))
+
+
+def test_a_store_is_served_at_one_place(lone_house, tmp_path):
+    """Another live process on the same store, under other public addresses, is refused; once the first has ended,
+    however it ended, it may come."""
+    first = lone_house.data / "sayso.db"
+    elsewhere = ["--authority", "127.0.0.1:0", "--gateway", "127.0.0.1:0", "--json"]
+    command = [binary(), "up", "--data", tmp_path / "other", "--store", f"sqlite:{first}", *elsewhere]
+    refused_start = subprocess.run(command, env=environment(tmp_path), capture_output=True, text=True, timeout=30)
+    assert refused_start.returncode != 0 and refused_start.stdout == "", refused_start
+    assert lone_house.authority in refused_start.stderr and "stop" in refused_start.stderr, refused_start
+    lone_house.kill()
+    command = [binary(), "up", "--data", lone_house.data, *elsewhere]
+    other = subprocess.Popen(command, env=environment(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        assert json.loads(other.stdout.readline())["ready"] is True
+    finally:
+        other.kill()
+        other.wait(15)
+        other.stdout.close()
 
 
 def test_two_houses_are_two_worlds(lone_house, house):  # CORE-09 CORE-110

@@ -45,6 +45,9 @@ struct Flags {
     /// Folder for the store, keys and the demo vault [default: .sayso].
     #[arg(long, global = true, value_name = "DIR")]
     data: Option<String>,
+    /// Where the store is, as sqlite:PATH [default: sayso.db in the data folder].
+    #[arg(long, global = true, value_name = "URL")]
+    store: Option<String>,
     /// Put the owner in front of this streamable-HTTP MCP server instead of the demo vault.
     #[arg(long, value_name = "URL", conflicts_with = "upstream_stdio")]
     upstream: Option<String>,
@@ -111,6 +114,7 @@ impl Flags {
     fn settings(&self) -> anyhow::Result<Settings> {
         let flags = [
             ("data", self.data.clone()),
+            ("store.url", self.store.clone()),
             ("gateway.upstream", self.upstream.clone()),
             ("gateway.upstream_stdio", self.upstream_stdio.clone()),
             ("gateway.upstream_env", (!self.upstream_env.is_empty()).then(|| self.upstream_env.join(","))),

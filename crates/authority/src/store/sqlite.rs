@@ -18,6 +18,7 @@ mod replay;
 mod servers;
 mod sessions;
 mod setup;
+mod tenant;
 mod twins;
 mod writer;
 
@@ -44,6 +45,7 @@ use sayso_protocol::{
     ClientId, Handle, NegotiationId, OwnerName, ResourceId, S256, TemplateId, Thumbprint, Timestamp, UnitId,
 };
 use std::path::Path;
+use tenant::Tenant;
 use writer::{Outcome, Writer};
 
 /// A store on one file. Dropping it finishes what is queued.
@@ -51,6 +53,7 @@ pub struct SqliteStore {
     writer: Writer,
     readers: Readers,
     epoch: i64,
+    _tenant: Option<Tenant>,
 }
 
 impl SqliteStore {
@@ -61,7 +64,19 @@ impl SqliteStore {
     pub fn open(path: &Path) -> Result<SqliteStore, OpenError> {
         let (db, epoch) = open::writer(path)?;
         let readers = Readers::open(path.to_path_buf())?;
-        Ok(SqliteStore { writer: Writer::start(db)?, readers, epoch })
+        Ok(SqliteStore { writer: Writer::start(db)?, readers, epoch, _tenant: None })
+    }
+
+    /// Opens the file to serve it under these public addresses, each by the name of its role, until the store is
+    /// dropped. Before anything in it is touched.
+    ///
+    /// # Errors
+    /// As [`Self::open`], and when a live process serves it under others.
+    pub fn serve(path: &Path, addresses: &[(&str, &str)]) -> Result<SqliteStore, OpenError> {
+        let tenant = Tenant::join(path, addresses)?;
+        let mut store = Self::open(path)?;
+        store._tenant = Some(tenant);
+        Ok(store)
     }
 
     /// The same store, its every read and write timed.

@@ -57,7 +57,7 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
     let owners: Vec<OwnerName> = tables.owner.iter().map(|owner| owner.name.clone()).collect();
     let named = owners.iter().map(|name| Ok(Owner { name: name.clone(), namespace: clock::name()? }));
     let named = named.collect::<anyhow::Result<_>>()?;
-    let authority = open(&settings, &home, &doors, named, &mut metrics).await?;
+    let authority = open(&settings, &home, &doors, named, None, &mut metrics).await?;
     let mut owner_keys = vec![];
     for owner in &owners {
         owner_keys.push(enrol(&**authority.store(), &home, owner).await?);
@@ -85,12 +85,13 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The authority over the store and keys of a data folder.
+/// The authority over the store and keys of a data folder, perhaps with a gateway in the same process.
 pub(crate) async fn open(
     settings: &Settings,
     home: &Home,
     doors: &Doors,
     owners: Vec<Owner>,
+    gateway: Option<&str>,
     metrics: &mut Metrics,
 ) -> anyhow::Result<Arc<Authority>> {
     let observed = metrics.negotiations();
@@ -104,7 +105,10 @@ pub(crate) async fn open(
         ..Config::at(&doors.issuer)
     };
     let path = store_file(settings)?.unwrap_or_else(|| home.path("sayso.db"));
-    let store = SqliteStore::open(&path)
+    let addresses = [("authority", Some(doors.issuer.as_str())), ("gateway", gateway)];
+    let addresses: Vec<(&str, &str)> =
+        addresses.into_iter().filter_map(|(role, url)| Some((role, url?))).collect();
+    let store = SqliteStore::serve(&path, &addresses)
         .with_context(|| format!("cannot open the store {}; `store.url` names another", path.display()))?;
     let keys = Keys::open_or_create(&home.path(""))?;
     let fetch = Arc::new(Client::new(Reach::Configured));

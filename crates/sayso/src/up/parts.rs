@@ -120,7 +120,9 @@ impl Parts {
         let (gateway_key, _) = home.key("gateway")?;
 
         let owner = Owner { name: wanted.owner.clone(), namespace: wanted.owner.to_string() };
-        let authority = roles::authority::open(settings, home, &doors, vec![owner], &mut metrics).await?;
+        let authority =
+            roles::authority::open(settings, home, &doors, vec![owner], Some(&gateway_url), &mut metrics)
+                .await?;
         let store = &**authority.store();
         let owner_key = roles::authority::enrol(store, home, &wanted.owner).await?;
         admit_gateway(store, wanted, &behind.realm, &client_id, &gateway_key).await?;

@@ -36,6 +36,14 @@ pub enum OpenError {
         /// The newest this program knows.
         known: i64,
     },
+    /// A live process serves it under other public addresses.
+    #[error(
+        "another process serves this store as {served}; stop that one, or give this one the same public addresses"
+    )]
+    Elsewhere {
+        /// The role and its address there.
+        served: String,
+    },
     /// It is a database of something else.
     #[error("the file is not a sayso store")]
     Foreign,

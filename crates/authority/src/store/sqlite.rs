@@ -67,18 +67,6 @@ impl SqliteStore {
         Ok(SqliteStore { writer: Writer::start(db)?, readers, epoch, _tenant: None })
     }
 
-    /// Opens the file to serve it under these public addresses, each by the name of its role, until the store is
-    /// dropped. Before anything in it is touched.
-    ///
-    /// # Errors
-    /// As [`Self::open`], and when a live process serves it under others.
-    pub fn serve(path: &Path, addresses: &[(&str, &str)]) -> Result<SqliteStore, OpenError> {
-        let tenant = Tenant::join(path, addresses)?;
-        let mut store = Self::open(path)?;
-        store._tenant = Some(tenant);
-        Ok(store)
-    }
-
     /// The same store, its every read and write timed.
     #[must_use]
     pub fn observed(mut self, observed: Observed) -> SqliteStore {

@@ -4,6 +4,7 @@
 //! would each refuse what the other gave. The mark is a lock beside the file, shared by those who serve it and gone with
 //! the last of them, however it ended.
 
+use super::SqliteStore;
 use super::open::OpenError;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
@@ -15,6 +16,20 @@ const LONGEST: u64 = 8 << 10;
 /// How often a mark that is just being written is looked at again, and how long between.
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(10);
+
+impl SqliteStore {
+    /// Opens the file to serve it under these public addresses, each by the name of its role, until the store is
+    /// dropped. Before anything in it is touched.
+    ///
+    /// # Errors
+    /// As [`Self::open`], and when a live process serves it under others.
+    pub fn serve(path: &Path, addresses: &[(&str, &str)]) -> Result<SqliteStore, OpenError> {
+        let tenant = Tenant::join(path, addresses)?;
+        let mut store = Self::open(path)?;
+        store._tenant = Some(tenant);
+        Ok(store)
+    }
+}
 
 /// Held for as long as a file is served.
 pub(super) struct Tenant {

@@ -129,7 +129,8 @@ fn a_resource_is_not_foreign_to_its_own_origin() {
     let none = || ResourceSettings { allowed_origins: Vec::new(), ..settings() };
     let of = |origin: &str| outcome_of(none(), &with(list(), "origin", origin.as_bytes()));
     assert_eq!(of("https://gw.example.test"), "open");
-    for near in ["http://gw.example.test", "https://gw.example.test:8443", "https://gw.example.test/", "null"] {
+    for near in ["http://gw.example.test", "https://gw.example.test:8443", "https://gw.example.test/", "null"]
+    {
         assert_eq!(of(near), "invalid_origin", "{near}");
     }
 }

@@ -10,6 +10,7 @@ mod resources;
 mod rounds;
 mod schemas;
 mod server;
+mod tasks;
 mod telling;
 
 use std::net::Ipv4Addr;

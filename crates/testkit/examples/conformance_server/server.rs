@@ -6,19 +6,21 @@
 use std::sync::Arc;
 
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams,
-    CompleteResult, CompletionInfo, ContentBlock, ErrorData, GetPromptRequestParams, GetPromptResponse,
-    Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, RequestStateCodec,
-    ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter,
-    Tool, UnsubscribeRequestParams,
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams,
+    CompleteRequestParams, CompleteResult, CompletionInfo, ContentBlock, ErrorData, GetPromptRequestParams,
+    GetPromptResponse, GetTaskParams, GetTaskResult, Implementation, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, RequestStateCodec, ServerCapabilities, ServerConfig,
+    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
+use rmcp::task_manager::TaskManager;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::{RoleServer, ServerHandler};
 
 use crate::changes::Listeners;
-use crate::{asking, changes, content, prompts, resources, rounds, schemas, telling};
+use crate::{asking, changes, content, prompts, resources, rounds, schemas, tasks, telling};
 
 /// How long what is listed may be kept, in milliseconds.
 const FRESH: u64 = 60_000;
@@ -36,6 +38,7 @@ pub(crate) struct Fixture {
     pub(crate) sessions: Arc<LocalSessionManager>,
     pub(crate) listeners: Listeners,
     pub(crate) states: RequestStateCodec,
+    tasks: TaskManager,
 }
 
 /// A result of one text.
@@ -45,7 +48,8 @@ pub(crate) fn text(said: impl Into<String>) -> CallToolResponse {
 
 impl Fixture {
     pub(crate) fn new(sessions: Arc<LocalSessionManager>) -> Self {
-        Self { sessions, listeners: Listeners::default(), states: RequestStateCodec::new_unchecked(KEY) }
+        let states = RequestStateCodec::new_unchecked(KEY);
+        Self { sessions, listeners: Listeners::default(), states, tasks: TaskManager::new() }
     }
 
     /// Every tool. The suite calls the first one without arguments to try headers on it.
@@ -56,6 +60,7 @@ impl Fixture {
             asking::tools(),
             rounds::tools(),
             changes::tools(),
+            tasks::tools(),
             schemas::tools(),
         ]
         .concat()
@@ -74,6 +79,7 @@ impl ServerHandler for Fixture {
             .enable_resources_subscribe()
             .enable_tools()
             .enable_tool_list_changed()
+            .enable_tasks()
             .build();
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("conformance-fixture", env!("CARGO_PKG_VERSION")))
@@ -105,10 +111,25 @@ impl ServerHandler for Fixture {
         if let Some(answer) = asking::call(&call, &context).await {
             return answer;
         }
+        if let Some(answer) = tasks::call(&self.tasks, &call, &context).await {
+            return answer;
+        }
         match changes::call(&self.listeners, &call).await {
             Some(answer) => answer,
             None => Err(ErrorData::invalid_params(format!("there is no tool {}", call.name), None)),
         }
+    }
+
+    async fn get_task(&self, named: GetTaskParams, _: Context) -> Result<GetTaskResult, ErrorData> {
+        self.tasks.get_task(&named.task_id).map(GetTaskResult::new)
+    }
+
+    async fn update_task(&self, answered: UpdateTaskParams, _: Context) -> Result<(), ErrorData> {
+        self.tasks.update_task(&answered.task_id, answered.input_responses)
+    }
+
+    async fn cancel_task(&self, named: CancelTaskParams, _: Context) -> Result<(), ErrorData> {
+        self.tasks.cancel_task(&named.task_id)
     }
 
     async fn list_prompts(

@@ -10,6 +10,7 @@ use sayso_protocol::{ClientId, OwnerName, Realm, ResourceId, Scope, ToolName};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::str::FromStr;
 
 /// Names of the tables that repeat; everything else in a file is a setting.
 pub(crate) const NAMES: [&str; 3] = ["owner", "resource_server", "resource"];
@@ -96,6 +97,18 @@ pub(crate) enum UpstreamHost {
     Rewrite,
     /// The one agents dial: that of the gateway's public URL.
     Preserve,
+}
+
+impl FromStr for UpstreamHost {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        match text {
+            "rewrite" => Ok(Self::Rewrite),
+            "preserve" => Ok(Self::Preserve),
+            _ => bail!("it must be rewrite or preserve"),
+        }
+    }
 }
 
 impl UpstreamHost {
@@ -274,6 +287,7 @@ mod tests {
         for bad in ["keep", "Preserve", "", "gw.example"] {
             let fault = told(&format!("upstream_host = '{bad}'")).err().unwrap();
             assert!(format!("{fault:#}").contains("preserve"), "{fault:#}");
+            assert!(bad.parse::<UpstreamHost>().is_err());
         }
     }
 

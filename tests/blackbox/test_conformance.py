@@ -144,7 +144,7 @@ def refusals(front):
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_what_the_default_takes_away_and_nothing_else(directly, enforced, revision, tell):  # D-6 D-12 MCP-08
+def test_what_the_default_takes_away_and_nothing_else(directly, enforced, revision, tell):  # CORE-84 D-6 D-12
     alone, (found, _) = directly[revision], enforced[revision]
     changed = (found.checks - alone.checks) + (alone.checks - found.checks)
     otherwise = {scenario for scenario, _, _ in changed}
@@ -153,7 +153,7 @@ def test_what_the_default_takes_away_and_nothing_else(directly, enforced, revisi
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_why_it_was_taken_away(enforced, revision):  # CORE-84 D-3
+def test_why_it_was_taken_away(enforced, revision):  # D-3
     """The gateway's own answer is in what the suite kept of each."""
     found, _ = enforced[revision]
     for scenario, why in OTHERWISE[revision].items():
@@ -161,7 +161,22 @@ def test_why_it_was_taken_away(enforced, revision):  # CORE-84 D-3
         assert any(word in kept for word in ANSWERS[why]), (why, found.said_of([scenario]))
 
 
-def test_a_stateless_server_keeps_all_but_calls_and_listening(directly, enforced):  # D-3 D-6
+OPENED = ["completion/complete", "resources/read", "resources/subscribe", "resources/unsubscribe", "prompts/get"]
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_what_is_opened_by_name_is_as_directly(server, directly, tmp_path, revision):  # D-6
+    """The table is all there is to it: with the closed methods opened, their scenarios are as without a gateway, and no
+    call gets further for it."""
+    with gateway(tmp_path / "gateway", server, open_methods=OPENED, upstream_host="preserve") as url:
+        found = run(url, revision, tmp_path / "out")
+    alone = directly[revision]
+    calling = {scenario for scenario, why in OTHERWISE[revision].items() if why != CLOSED}
+    same(found.without(calling), alone.without(calling), found)
+    assert calling <= {scenario for scenario, _, _ in alone.checks - found.checks}
+
+
+def test_a_stateless_server_keeps_all_but_calls_and_listening(directly, enforced):  # MCP-08 D-3 D-6
     """Removed and unknown methods are 404 with -32601 also where the gateway is the one to say so. A challenge is no
     JSON-RPC answer and repeats no id."""
     alone, (found, _) = directly["2026-07-28"], enforced["2026-07-28"]

@@ -41,6 +41,7 @@ KEYS = {
     "gateway.upstream_stdio": ("up", ['unbalanced "']),
     "gateway.upstream_env": ("up", [["LANG"]]),  # For a command that is not named.
     "gateway.upstream_token_env": ("up", []),
+    "gateway.upstream_host": ("up", ["", "keep", "Preserve", "gw.example", 1]),
     "gateway.survey_interval": ("up", ["", "x", -1, 0, 1.5, "99999999999999999999"]),
     "gateway.enforce": ("up", ["maybe", ["uma", "x"], 1]),
     "gateway.realm": ("up", []),
@@ -245,6 +246,8 @@ GATEWAY_TABLES = {
     "an upstream that is no url": (resource(upstream="nonsense"), "upstream"),
     "an upstream of another scheme": (resource(upstream="ftp://127.0.0.1/x"), "upstream"),
     "an upstream with a password": (resource(upstream="http://u:p@127.0.0.1/x"), "upstream"),
+    "a host to be told that is neither": (resource(upstream_host="keep"), "preserve"),
+    "a host to be told of a wrong type": (resource(upstream_host=7), "upstream_host"),
     "a realm that is empty": (resource(realm=""), "realm"),
     "single use of no tool": (resource(single_use=["other"]), "other"),
     "a protected method opened": (resource(open_methods=["tools/call"]), "method"),

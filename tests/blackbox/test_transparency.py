@@ -3,10 +3,14 @@ server as directly, message by message, once ids of ours are no longer seen. Wha
 
 import json
 import sys
+from contextlib import contextmanager
+from urllib.parse import urlsplit
 
 import pytest
 
+from canary import Canary
 from stock import HERE, Front, Server, line, node, package
+from suite import gateway
 from wire import send
 
 EVERYTHING = {"realm": "mcp-servers-everything", "ask": (), "deny": ()}
@@ -65,3 +69,36 @@ def test_it_is_said_at_every_start_and_only_messages_pass(tmp_path):
         assert called.status == 200 and b"Echo: unasked" in called.body, called
         # Nobody was asked, so there is nothing to record.
         assert not [row for row in front.owner.ledger() if row["kind"] == "touched"]
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("role", ["gateway", "up"])
+def test_the_host_a_server_is_told(tmp_path, role, kept):
+    """Its own unless the public one is to be kept, whatever a caller writes; who names another host is not served."""
+    canary = Canary()
+    word = "preserve" if kept else "rewrite"
+    try:
+        with before(role, tmp_path, canary, word) as url:
+            public, own = urlsplit(url).netloc, urlsplit(canary.url).netloc
+            asked = [("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")]
+            for number, (host, status) in enumerate(((public, 200), (public.upper(), 200), ("evil.example", 421),
+                                                     (own, 421))):
+                message = json.dumps({"jsonrpc": "2.0", "id": f"ours-{number}", "method": "tools/list"}).encode()
+                answer = send("POST", url, [*asked, ("Host", host)], message)
+                assert answer.status == status, answer
+                # `up` asks the server this and that by itself.
+                told = [dict(head)["host"] for head, body in zip(canary.heads, canary.bodies) if body == message]
+                assert told == ([public if kept else own] if status == 200 else []), told
+    finally:
+        canary.stop()
+
+
+@contextmanager
+def before(role, folder, canary, host):
+    if role == "gateway":
+        with gateway(folder, canary.url, enforce=[], upstream_host=host) as url:
+            yield url
+    else:
+        settings = NOTHING | {"SAYSO_GATEWAY__UPSTREAM_HOST": host, "SAYSO_GATEWAY__SURVEY_INTERVAL": "600"}
+        with Front.running(folder, "--upstream", canary.url, **settings) as front:
+            yield front.resource

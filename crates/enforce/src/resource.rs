@@ -74,7 +74,7 @@ pub struct ResourceSettings {
     pub enforcement: Enforcement,
     /// Methods opened beyond the table of D-6.
     pub open_methods: Vec<String>,
-    /// Origins served; a request without one is served too.
+    /// Origins served beside the resource's own; a request without one is served too.
     pub allowed_origins: Vec<String>,
     /// Hosts unsigned requests may name.
     pub hosts: Vec<String>,
@@ -136,7 +136,7 @@ impl Resource {
     ///
     /// # Errors
     /// When the settings contradict themselves.
-    pub fn new(settings: ResourceSettings) -> Result<Self, BadResource> {
+    pub fn new(mut settings: ResourceSettings) -> Result<Self, BadResource> {
         let url = url::Url::parse(&settings.url).map_err(|_| BadResource::Url)?;
         let authority = authority_of(&url).ok_or(BadResource::Url)?;
         let metadata_url = metadata_url(&settings.url).map_err(|_| BadResource::Url)?;
@@ -150,6 +150,8 @@ impl Resource {
             return Err(BadResource::Opened);
         }
         let origin = url.origin().ascii_serialization();
+        // What is of the same origin as the resource is not foreign to it (D-16).
+        settings.allowed_origins.push(origin.clone());
         let tools = registry(&settings, &origin)?;
         let path = url.path().to_owned();
         let listed = !tools.is_empty();

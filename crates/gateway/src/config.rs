@@ -41,7 +41,7 @@ pub struct ResourceConfig {
     pub enforcement: Enforcement,
     /// Methods opened beyond the table.
     pub open_methods: Vec<String>,
-    /// Origins served.
+    /// Origins served beside the gateway's own.
     pub allowed_origins: Vec<String>,
     /// Whether older peers may leave the body uncovered (D-8).
     pub accept_uncovered_body: bool,
@@ -146,7 +146,7 @@ impl Gateway {
         let public = Public::parse(&config)?;
         let replay = Arc::new(Replay::new(clock()));
         let mut sites: Vec<Arc<Site>> = Vec::new();
-        let mut origins = Vec::new();
+        let mut origins = vec![public.origin.clone()];
         let mut resources: Vec<Registry> = Vec::new();
         for entry in config.resources {
             let path = entry.path.clone();

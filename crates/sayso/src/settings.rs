@@ -59,6 +59,11 @@ pub(crate) const KEYS: &[Key] = &[
         help: "variable whose value the server at the URL is shown as its bearer token",
     },
     Key {
+        name: "gateway.upstream_host",
+        default: "rewrite",
+        help: "the host it is told: its own, or with `preserve` the public one",
+    },
+    Key {
         name: "gateway.survey_interval",
         default: "60",
         help: "seconds between listings of a server that does not say when its tools change",

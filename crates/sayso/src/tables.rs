@@ -10,6 +10,7 @@ use sayso_protocol::{ClientId, OwnerName, Realm, ResourceId, Scope, ToolName};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::str::FromStr;
 
 /// Names of the tables that repeat; everything else in a file is a setting.
 pub(crate) const NAMES: [&str; 3] = ["owner", "resource_server", "resource"];
@@ -65,6 +66,9 @@ pub(crate) struct ResourceTable {
     pub(crate) realm: Realm,
     /// The MCP endpoint behind it.
     pub(crate) upstream: String,
+    /// Which host it is told that it was asked for.
+    #[serde(default)]
+    pub(crate) upstream_host: UpstreamHost,
     /// The tools. One that is not here is refused.
     pub(crate) tools: Vec<ToolTable>,
     /// Tools whose every call needs a grant of its own.
@@ -82,6 +86,37 @@ pub(crate) struct ResourceTable {
     /// Whether older peers may leave the body uncovered (D-8).
     #[serde(default)]
     pub(crate) accept_uncovered_body: bool,
+}
+
+/// The `Host` that a server behind a gateway is sent. Either way it is one that was configured, never what a caller wrote.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum UpstreamHost {
+    /// Its own, as its URL has it.
+    #[default]
+    Rewrite,
+    /// The one agents dial: that of the gateway's public URL.
+    Preserve,
+}
+
+impl FromStr for UpstreamHost {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        match text {
+            "rewrite" => Ok(Self::Rewrite),
+            "preserve" => Ok(Self::Preserve),
+            _ => bail!("it must be rewrite or preserve"),
+        }
+    }
+}
+
+impl UpstreamHost {
+    /// The host to send, when it is not the server's own.
+    pub(crate) fn of(self, public_url: &str) -> Option<String> {
+        let (_, host) = public_url.split_once("://")?;
+        (self == Self::Preserve).then(|| host.to_owned())
+    }
 }
 
 /// A tool of a resource.
@@ -238,6 +273,22 @@ mod tests {
         assert!(format!("{fault:#}").contains("single_user"), "{fault:#}");
         let tables = read(&RESOURCE.replace("[\"trade\"]", "[\"other\"]")).unwrap();
         assert!(tables.resource[0].tools().is_err());
+    }
+
+    #[test]
+    fn a_server_is_told_its_own_host_unless_the_public_one_is_to_be_kept() {
+        let told = |line: &str| {
+            let text = RESOURCE.replacen("path =", &format!("{line}\npath ="), 1);
+            read(&text).map(|tables| tables.resource[0].upstream_host.of("https://gw.example:8443"))
+        };
+        assert_eq!(told("").unwrap(), None);
+        assert_eq!(told("upstream_host = 'rewrite'").unwrap(), None);
+        assert_eq!(told("upstream_host = 'preserve'").unwrap().as_deref(), Some("gw.example:8443"));
+        for bad in ["keep", "Preserve", "", "gw.example"] {
+            let fault = told(&format!("upstream_host = '{bad}'")).err().unwrap();
+            assert!(format!("{fault:#}").contains("preserve"), "{fault:#}");
+            assert!(bad.parse::<UpstreamHost>().is_err());
+        }
     }
 
     // D-6

@@ -123,6 +123,18 @@ fn an_origin_is_compared_whole() {
     assert_eq!(outcome(&get), "invalid_origin");
 }
 
+// CORE-20, MCP-28, D-16
+#[test]
+fn a_resource_is_not_foreign_to_its_own_origin() {
+    let none = || ResourceSettings { allowed_origins: Vec::new(), ..settings() };
+    let of = |origin: &str| outcome_of(none(), &with(list(), "origin", origin.as_bytes()));
+    assert_eq!(of("https://gw.example.test"), "open");
+    for near in ["http://gw.example.test", "https://gw.example.test:8443", "https://gw.example.test/", "null"]
+    {
+        assert_eq!(of(near), "invalid_origin", "{near}");
+    }
+}
+
 // CORE-59
 #[test]
 fn the_host_list_is_for_requests_whose_signature_says_nothing_of_the_host() {

@@ -70,15 +70,17 @@ fn check_single(headers: &HeaderMap, name: &HeaderName) -> Result<(), MessageFau
     Ok(())
 }
 
-/// The higher of header and `_meta`; they may not differ, so that neither can be used to lower the other.
+/// The higher of header and `_meta`; they may not differ, so that neither can be used to lower the other. That they
+/// differ is said before that one of them is unknown: a caller cannot be told which of the two it asked for.
 fn version(headers: &HeaderMap, message: &Message) -> Result<Revision, MessageFault> {
     let known = |text: &str| text.parse::<Revision>().map_err(|_| MessageFault::unknown_version(text));
-    let header = header(headers, VERSION)?.map(known).transpose()?;
-    let meta = message.meta_version().map(known).transpose()?;
+    let (header, meta) = (header(headers, VERSION)?, message.meta_version());
+    if header.is_some() && meta.is_some() && header != meta {
+        return Err(MessageFault::mismatch("MCP-Protocol-Version differs from _meta"));
+    }
+    let header = header.map(known).transpose()?;
+    let meta = meta.map(known).transpose()?;
     match (header, meta) {
-        (Some(header), Some(meta)) if header != meta => {
-            Err(MessageFault::mismatch("MCP-Protocol-Version differs from _meta"))
-        }
         (Some(header), None) if header.is_modern() && message.request_id().is_some() => {
             Err(MessageFault::missing_meta())
         }

@@ -10,7 +10,7 @@ use sayso_enforce::authority::http::HttpAuthority;
 use sayso_enforce::authority::keys::HttpKeys;
 use sayso_enforce::listing::Reader;
 use sayso_fetch::{Client, Fetch, Reach};
-use sayso_gateway::{Enforcement, Gateway, GatewayConfig, ResourceConfig};
+use sayso_gateway::{Enforcement, Gateway, GatewayConfig, HttpSettings, ResourceConfig};
 use sayso_protocol::{ClientId, SigningKey};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -117,7 +117,8 @@ fn assemble(
             allowed_origins: table.allowed_origins.clone(),
             accept_uncovered_body: table.accept_uncovered_body,
             serve_query: false,
-            upstream: table.upstream.clone().into(),
+            upstream: HttpSettings { host: table.upstream_host.of(url), ..HttpSettings::at(&table.upstream) }
+                .into(),
         })
     };
     let config = GatewayConfig {

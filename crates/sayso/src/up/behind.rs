@@ -77,18 +77,18 @@ pub(super) struct Behind {
 }
 
 impl Behind {
-    pub(super) async fn open(wanted: &mut Wanted, home: &Home) -> anyhow::Result<Self> {
+    pub(super) async fn open(wanted: &mut Wanted, home: &Home, public_url: &str) -> anyhow::Result<Self> {
         crate::roles::gateway::warn_of_nothing(wanted.enforcement, "/mcp");
         let upstream = match std::mem::replace(&mut wanted.named, Named::Vault) {
             Named::Vault => return Self::vault(home).await,
             Named::Http(url, credential) => {
-                let open = |credential| {
-                    Upstream::open(HttpSettings { credential, ..HttpSettings::at(&url) })
+                let open = |host, credential| {
+                    Upstream::open(HttpSettings { url: url.clone(), host, credential })
                         .with_context(|| format!("--upstream {url} cannot be dialled"))
                 };
                 // Beside everything else: a server that keeps strangers waiting must not keep us.
-                tokio::spawn(warn_of_the_way_round(open(None)?, url.clone()));
-                open(credential)?
+                tokio::spawn(warn_of_the_way_round(open(None, None)?, url.clone()));
+                open(wanted.upstream_host.of(public_url), credential)?
             }
             Named::Stdio(command) => {
                 Upstream::open(*command).context("the command of --upstream-stdio cannot be run")?

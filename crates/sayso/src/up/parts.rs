@@ -9,7 +9,7 @@ use crate::metrics::{self, Listening, Metrics};
 use crate::roles::doors::{self, Doors};
 use crate::roles::{self, Address};
 use crate::settings::Settings;
-use crate::tables::ResourceServerTable;
+use crate::tables::{ResourceServerTable, UpstreamHost};
 use crate::{clock, vault};
 use anyhow::Context as _;
 use sayso_authority::{Authority, Caller, ProtectionApi};
@@ -39,6 +39,7 @@ pub(super) struct Wanted {
     /// The realm asked for; otherwise the server's own name makes one.
     pub(super) realm: Option<Realm>,
     pub(super) named: Named,
+    pub(super) upstream_host: UpstreamHost,
     edition: Edition,
     authority: Address,
     gateway: Address,
@@ -70,6 +71,7 @@ impl Wanted {
                 .transpose()
                 .context("`gateway.realm` is not a realm")?,
             named: Named::read(settings)?,
+            upstream_host: settings.parse("gateway.upstream_host")?,
             owner,
             edition: settings.edition()?,
             authority: Address::read(settings, "authority")?,
@@ -114,7 +116,7 @@ impl Parts {
         let (gateway_listener, gateway_url) = wanted.gateway.bind("gateway").await?;
         let listening = Listening::bind(settings).await?;
         let mut metrics = Metrics::new();
-        let behind = Behind::open(wanted, home).await?;
+        let behind = Behind::open(wanted, home, &gateway_url).await?;
         let client_id =
             ClientId::parse(gateway_url.clone()).context("the gateway's public url is too long")?;
         let (gateway_key, _) = home.key("gateway")?;

@@ -16,6 +16,7 @@ mod browser;
 mod counted;
 mod credentials;
 mod house;
+mod introductions;
 mod owner;
 mod policy;
 mod portal;

@@ -8,6 +8,7 @@ pub mod demo;
 mod egress;
 mod http;
 mod introduction;
+mod judged;
 pub mod keys;
 mod observe;
 mod portal;

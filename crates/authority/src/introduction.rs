@@ -118,10 +118,14 @@ impl Authority {
 }
 
 /// Whom an origin is counted under: its address, or the last two labels of its name, since one party may have any
-/// number of names below those. Where two labels are everybody's suffix, everybody under it shares the count.
+/// number of names below those. Where two labels are everybody's suffix, everybody under it shares the count. On this
+/// machine every port is a party of its own.
 fn source(origin: &ClientId) -> String {
     let url = Url::parse(origin.as_str()).ok();
     match url.as_ref().and_then(Url::host) {
+        Some(Host::Ipv4(address)) if address.is_loopback() => origin.to_string(),
+        Some(Host::Ipv6(address)) if address.is_loopback() => origin.to_string(),
+        Some(Host::Domain("localhost")) => origin.to_string(),
         Some(Host::Ipv4(address)) => address.to_string(),
         // Whoever has one address of a network has them all.
         Some(Host::Ipv6(address)) => {
@@ -149,8 +153,10 @@ mod tests {
             ("https://rs.example", "rs.example"),
             ("https://a.b.rs.example:8443", "rs.example"),
             ("https://a.rs.example.", "rs.example"),
-            ("https://localhost", "localhost"),
-            ("http://127.0.0.1:8441", "127.0.0.1"),
+            ("https://localhost:8441", "https://localhost:8441"),
+            ("http://127.0.0.1:8441", "http://127.0.0.1:8441"),
+            ("http://[::1]:8441", "http://[::1]:8441"),
+            ("https://192.0.2.7:8441", "192.0.2.7"),
             ("https://[2001:db8:1:2:3::4]", "2001:db8:1:2::/64"),
         ] {
             assert_eq!(source(origin), expected, "{origin}");

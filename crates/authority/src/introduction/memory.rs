@@ -11,8 +11,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 const WINDOW: i64 = 60;
 /// Resources looked at at once.
 const AT_ONCE: usize = 32;
-/// Resources of one source that are looked at or failed within the window: what a stranger can make us ask of anybody.
-const OF_SOURCE: usize = 16;
+/// Of those, of one source.
+const OF_SOURCE: usize = 8;
+/// Resources of one source that failed within the window: more is what a stranger can make us ask of anybody.
+const FAILED: usize = 32;
 /// Resources remembered; past that the oldest is forgotten.
 const MOST: usize = 4096;
 
@@ -59,8 +61,10 @@ impl Newcomers {
                 return if one.at.is_some() { Look::Known(one.keys.clone()) } else { Look::Busy };
             }
             let looking = known.values().filter(|one| one.at.is_none()).count();
-            let counts = |one: &&Known| one.source == source && (one.at.is_none() || one.failed);
-            if looking >= AT_ONCE || known.values().filter(counts).count() >= OF_SOURCE {
+            let alike = || known.values().filter(|one| one.source == source);
+            let looking_alike = alike().filter(|one| one.at.is_none()).count();
+            let failed = alike().filter(|one| one.failed).count();
+            if looking >= AT_ONCE || looking_alike >= OF_SOURCE || failed >= FAILED {
                 return Look::Busy;
             }
             if known.len() >= MOST {
@@ -150,9 +154,10 @@ mod tests {
         places.extend((OF_SOURCE..AT_ONCE).map(|n| anew(&newcomers, &format!("r{n}"), &format!("s{n}"))));
         assert!(places.iter().all(Option::is_some));
         assert!(anew(&newcomers, "more", "elsewhere").is_none());
-        for (n, place) in places.into_iter().enumerate() {
-            place.unwrap().found(&[], NOW);
-            newcomers.failed(&format!("r{n}"));
+        drop(places);
+        for n in 0..FAILED {
+            anew(&newcomers, &format!("f{n}"), "s").unwrap().found(&[], NOW);
+            assert!(!newcomers.failed(&format!("f{n}")));
         }
         assert!(anew(&newcomers, "more", "s").is_none(), "what failed counts for its source");
         assert!(anew(&newcomers, "more", "elsewhere").is_some());

@@ -11,7 +11,7 @@ use url::Url;
 /// Where an authority takes introductions.
 pub const PATH: &str = "/rs/register";
 /// Largest introduction read, in bytes.
-pub const MAX_BYTES: usize = 8 * 1024;
+pub const MAX_BYTES: usize = 64 * 1024;
 /// Longest name, in bytes.
 pub const MAX_NAME: usize = 256;
 /// Deepest JSON read.

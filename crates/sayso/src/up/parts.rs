@@ -59,6 +59,7 @@ impl Wanted {
         // Read again where they are used; here so that `config check` knows.
         settings.whole("authority.interval", roles::authority::INTERVAL)?;
         settings.parse::<bool>("authority.require_signed_polls")?;
+        settings.parse::<bool>("gateway.ask_again")?;
         roles::store_file(settings)?;
         doors::check(settings)?;
         Address::read(settings, "metrics")?;

@@ -197,18 +197,49 @@ def test_set_up_is_not_hers(house):  # D-22
 
 
 def test_a_house_whose_gateway_she_withdrew_stays_so(lone_house):  # FED-36 FED-37
-    """Also when it has asked again: neither a restart nor another address is her approval."""
+    """Also when it has asked again, neither a restart nor another address is her approval; and she can still come in."""
     house = lone_house
     decision = {"client_id": house.gateway, "decision": "revoked"}
     assert house.owner.request("POST", "/resource-servers/decision", decision).status == 200
     server = house.resource_server()
     origin = type("Itself", (), {"issuer": house.authority, "resource": house.resource, "key": server.key})()
     pending(Origin.introduce(origin), house.gateway)
-    # What `up` needs for its ready line is gone, so it does not come up; what it is told is still hers to say.
-    house.kill()
-    with pytest.raises(pytest.fail.Exception):
-        house.start()
-    assert "not approved" in house.logged() or "no approved resource server" in house.logged(), house.logged()
+    standing = lambda: [(row["client_id"], row["status"]) for row in house.owner.read("/resource-servers")]
+    house.restart()
+    assert standing() == [(house.gateway, "pending")]
+    refused(Agent().call(house.resource, "get_positions"), 503, "temporarily_unavailable")
+    before = house.gateway
+    house.stop()
+    house.listen = (house.listen[0], "127.0.0.1:0")
+    house.start()
+    assert house.gateway != before and standing() == [(house.gateway, "pending")]
+    decision = {"client_id": house.gateway, "decision": "approved"}
+    assert house.owner.request("POST", "/resource-servers/decision", decision).status == 200
+    deadline = time.monotonic() + 5
+    while Agent().call(house.resource, "get_positions").status != 401:
+        assert time.monotonic() < deadline, house.logged()
+        time.sleep(0.2)
+    agent = Agent()
+    grant = agent.obtain(house.resource, "get_positions", owner=house.owner)
+    result(agent.call(house.resource, "get_positions", token=grant.token))
+
+
+def test_a_withdrawn_house_asks_again_when_told_to(lone_house):  # FED-36
+    house = lone_house
+    decision = {"client_id": house.gateway, "decision": "revoked"}
+    assert house.owner.request("POST", "/resource-servers/decision", decision).status == 200
+    house.restart()
+    time.sleep(1.5)
+    assert [row["status"] for row in house.owner.read("/resource-servers")] == ["revoked"]
+    house.variables = {"SAYSO_GATEWAY__ASK_AGAIN": "true"}
+    house.restart()
+    deadline = time.monotonic() + PATIENCE
+    while [row["status"] for row in house.owner.read("/resource-servers")] != ["pending"]:
+        assert time.monotonic() < deadline, house.logged()
+        time.sleep(0.1)
+    assert house.process.poll() is None
+    assert house.stop() == 0
+    house.start()  # For the fixture to end.
 
 
 # ---- what proves nothing ---------------------------------------------------------------------------------------------

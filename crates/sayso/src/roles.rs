@@ -6,7 +6,7 @@
 pub mod authority;
 pub(crate) mod doors;
 pub mod gateway;
-mod introducer;
+pub(crate) mod introducer;
 
 use crate::home::Home;
 use crate::settings::Settings;

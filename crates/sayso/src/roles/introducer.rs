@@ -17,16 +17,16 @@ const SOON: Duration = Duration::from_secs(30);
 const LATE: Duration = Duration::from_secs(300);
 
 /// One owner's resource behind this gateway, and the authority it has to be known to.
-pub(super) struct Introducer {
-    pub(super) authority: Arc<HttpAuthority>,
-    pub(super) issuer: String,
-    pub(super) owner: OwnerName,
-    pub(super) client_id: ClientId,
-    pub(super) resource_uri: String,
+pub(crate) struct Introducer {
+    pub(crate) authority: Arc<HttpAuthority>,
+    pub(crate) issuer: String,
+    pub(crate) owner: OwnerName,
+    pub(crate) client_id: ClientId,
+    pub(crate) resource_uri: String,
     /// What it calls itself.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// Whether it asks once more when it finds itself withdrawn.
-    pub(super) ask_again: bool,
+    pub(crate) ask_again: bool,
 }
 
 /// What a round came to.
@@ -42,7 +42,7 @@ enum Round {
 
 impl Introducer {
     /// Runs until this gateway is admitted.
-    pub(super) async fn run(mut self) {
+    pub(crate) async fn run(mut self) {
         let (mut last, mut wait) = (None, FIRST);
         loop {
             let round = self.round().await.unwrap_or_else(Round::Unheard);

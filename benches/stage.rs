@@ -7,7 +7,7 @@ use sayso_owner::issue::Issuer;
 use sayso_owner::ledger::Author;
 use sayso_owner::likeness::Speaker;
 use sayso_owner::negotiation::STEP_SECONDS;
-use sayso_owner::registry::{ResourceServer, Standing};
+use sayso_owner::registry::{IntroducedBy, ResourceServer, Standing};
 use sayso_owner::step::{self, Beat, Draws, House};
 use sayso_owner::store::{Advanced, Digest, StepFn, Store};
 use sayso_owner::unit::{Draft, Owner, Unit};
@@ -107,6 +107,7 @@ impl Stage {
             auth_method: "signature".into(),
             registered_at: NOW,
             pinned_key: None,
+            introduced_by: IntroducedBy::Setup,
         };
         store.settle_resource_server(&server, NOW).await.unwrap();
         store.pull(alice, &stage.server, &[published(READ), published(TRADE)], NOW).await.unwrap();

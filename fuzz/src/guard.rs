@@ -23,13 +23,22 @@ pub fn check(bytes: &[u8]) {
     }
     if admitted(Reach::PublicAnyPort) {
         assert_eq!(url.scheme(), "https");
-        assert!(admitted(Reach::Configured));
+        assert!(admitted(Reach::Loopback) && admitted(Reach::Configured));
         match url.host() {
             Some(Host::Ipv4(address)) => assert_eq!(Class::of(address.into()), Class::Public),
             Some(Host::Ipv6(address)) => assert_eq!(Class::of(address.into()), Class::Public),
             // A name that is an address in another spelling never gets here: the URL standard reads it as one.
             Some(Host::Domain(name)) => assert!(name.parse::<IpAddr>().is_err()),
             None => assert!(url.host().is_some(), "admitted without a host"),
+        }
+    }
+    if admitted(Reach::Loopback) {
+        assert!(admitted(Reach::Configured), "the narrower reach goes further");
+        let private = |address: IpAddr| Class::of(address) == Class::Private;
+        match url.host() {
+            Some(Host::Ipv4(address)) => assert!(!private(address.into())),
+            Some(Host::Ipv6(address)) => assert!(!private(address.into())),
+            _ => {}
         }
     }
     if admitted(Reach::Configured) {

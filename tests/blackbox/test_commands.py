@@ -42,6 +42,7 @@ KEYS = {
     "gateway.upstream_env": ("up", [["LANG"]]),  # For a command that is not named.
     "gateway.upstream_token_env": ("up", []),
     "gateway.upstream_host": ("up", ["", "keep", "Preserve", "gw.example", 1]),
+    "gateway.ask_again": ("up gateway", ["", "maybe", 1, "True", 0.5]),
     "gateway.survey_interval": ("up", ["", "x", -1, 0, 1.5, "99999999999999999999"]),
     "gateway.enforce": ("up", ["maybe", ["uma", "x"], 1]),
     "gateway.realm": ("up", []),

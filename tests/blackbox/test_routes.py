@@ -48,6 +48,8 @@ AUTHORITY = [
     Route("/introspect", ("POST",), who="pat", takes="form", limit=64 << 10, good={"token": "x"}),
     Route("/consume", ("POST",), who="pat", takes="form", limit=64 << 10, good={"token": "x"}),
     Route("/audit/access", ("POST",), who="pat", takes="json", limit=64 << 10, good={"family": "f", "tool": "t"}),
+    Route("/rs/register", ("POST",), takes="json", limit=64 << 10,
+          good={"owner": "alice", "resource_uri": "https://x.example/mcp", "name": "n"}),
     get("/owner/pending", who="owner"), get("/owner/pending/{family}", who="owner"),
     Route("/owner/pending/{family}/decision", ("POST",), who="owner", takes="json", limit=256 << 10,
           good={"decision": "approved"}),

@@ -5,6 +5,7 @@
 
 pub(crate) mod answer;
 mod discovery;
+mod introduction;
 mod owner;
 mod protection;
 pub(crate) mod received;
@@ -20,6 +21,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post, put};
 use http::header::{CACHE_CONTROL, HOST, ORIGIN, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use sayso_protocol::payload::introduction::PATH as INTRODUCTION;
 use sayso_protocol::payload::metadata::AUTHORITY_PATHS;
 use std::future::Future;
 use std::sync::Arc;
@@ -60,6 +62,7 @@ fn api(authority: Arc<Authority>) -> Router {
         .route("/introspect", post(protection::introspect))
         .route("/consume", post(protection::consume))
         .route("/audit/access", post(protection::report))
+        .route(INTRODUCTION, post(introduction::register))
         .merge(owner_routes())
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)

@@ -5,7 +5,10 @@
 
 mod asked;
 pub mod demo;
+mod egress;
 mod http;
+mod introduction;
+mod judged;
 pub mod keys;
 mod observe;
 mod portal;
@@ -17,13 +20,13 @@ mod resource_server;
 pub mod store;
 mod words;
 
+pub use egress::Egress;
 pub use http::{router, serve};
 pub use observe::{Observed, Observer};
 pub use portal::{Portal, SignInLink};
 pub use protection::{Caller, ProtectionApi, ProtectionFault};
 
 use keys::Keys;
-use sayso_fetch::Fetch;
 use sayso_owner::issue::Issuer;
 use sayso_owner::step::House;
 use sayso_owner::store::{Store, Unavailable};
@@ -123,8 +126,9 @@ pub struct Authority {
     pub(crate) requests: SigningKey,
     pub(crate) sealers: Sealers,
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) fetch: Arc<dyn Fetch>,
+    pub(crate) egress: Egress,
     pub(crate) servers: resource_server::Directory,
+    pub(crate) newcomers: introduction::Newcomers,
     pub(crate) pulls: pull::Gate,
     pub(crate) streams: Arc<AtomicUsize>,
     /// True once the listener closes: what would go on for ever ends.
@@ -142,7 +146,7 @@ impl Authority {
         config: Config,
         keys: Keys,
         store: Arc<dyn Store>,
-        fetch: Arc<dyn Fetch>,
+        egress: Egress,
         clock: Clock,
     ) -> Result<Arc<Self>, SetUp> {
         let public = PublicUrl::parse(&config.public_url)?;
@@ -170,8 +174,9 @@ impl Authority {
             requests: keys.requests,
             sealers,
             store,
-            fetch,
+            egress,
             servers: resource_server::Directory::default(),
+            newcomers: introduction::Newcomers::default(),
             pulls: pull::Gate::default(),
             streams: Arc::default(),
             closing: watch::Sender::new(false),

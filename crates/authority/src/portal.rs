@@ -11,6 +11,7 @@ mod changes;
 mod home;
 mod page;
 mod record;
+mod servers;
 mod sign_in;
 mod things;
 mod waiting;
@@ -177,6 +178,7 @@ pub(crate) fn router(authority: Arc<Authority>, portal: &Portal) -> Router {
         .route(&at("/waiting/{family}"), get(waiting::show).post(waiting::decide))
         .route(&at("/agents/end"), post(agents::end))
         .route(&at("/things/seen"), post(changes::accept))
+        .route(&at("/servers"), post(servers::decide))
         .fallback(nowhere)
         .method_not_allowed_fallback(wrong_method)
         .layer(middleware::from_fn_with_state(guarded, guard))

@@ -85,7 +85,7 @@ impl Authority {
         let mut proof = None;
         let mut proven = vec![];
         for server in named {
-            let keys = self.published_keys(&server.resource_uri, &wanted).await;
+            let keys = self.published_keys(&server, &wanted).await;
             let vouched = keys
                 .iter()
                 .filter(|key| server.pinned_key.as_ref().is_none_or(|pinned| *pinned == key.thumbprint()));

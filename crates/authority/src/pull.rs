@@ -79,8 +79,8 @@ impl Authority {
         server: &ResourceServer,
         empty_since: &mut Option<Timestamp>,
     ) -> Result<usize, PullFault> {
-        let published = self.published(&server.resource_uri).await?;
-        let listing = self.listing(owner, &server.client_id, &published).await?;
+        let published = self.published(&server.resource_uri, server.introduced_by).await?;
+        let listing = self.listing(owner, server, &published).await?;
         let now = self.now();
         if listing.is_empty() && self.has_any(owner, &server.client_id).await? {
             let since = *empty_since.get_or_insert(now);

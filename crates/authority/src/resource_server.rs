@@ -5,12 +5,13 @@
 
 use crate::Authority;
 use sayso_fetch::{FetchError, Limits, get};
+use sayso_owner::registry::{IntroducedBy, ResourceServer, Standing};
 use sayso_owner::store::Unavailable;
 use sayso_protocol::envelope::rfc9728::{self, BadDocument};
 use sayso_protocol::payload::metadata::{
     KeySet, OwnedResource, OwnerListing, ResourceMetadata, metadata_url,
 };
-use sayso_protocol::{ClientId, OwnerName, Timestamp, VerifyingKey, b64, json, sig};
+use sayso_protocol::{OwnerName, Timestamp, VerifyingKey, b64, json, sig};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use url::Url;
@@ -67,8 +68,11 @@ pub(crate) struct Published {
 /// Published keys, remembered briefly per resource, asked for by one caller at a time.
 #[derive(Default)]
 pub(crate) struct Directory {
-    entries: Mutex<HashMap<String, Arc<tokio::sync::Mutex<Entry>>>>,
+    entries: Mutex<HashMap<Name, Arc<tokio::sync::Mutex<Entry>>>>,
 }
+
+/// A resource, by the door it is asked through.
+type Name = (IntroducedBy, String);
 
 #[derive(Default)]
 struct Entry {
@@ -77,17 +81,18 @@ struct Entry {
 }
 
 impl Directory {
-    fn entry(&self, resource: &str) -> Arc<tokio::sync::Mutex<Entry>> {
+    fn entry(&self, server: &ResourceServer) -> Arc<tokio::sync::Mutex<Entry>> {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        entries.entry(resource.to_owned()).or_default().clone()
+        entries.entry((server.introduced_by, server.resource_uri.clone())).or_default().clone()
     }
 }
 
 impl Authority {
     /// The keys a resource publishes, asked for again when `wanted` is not among those remembered. None when it
     /// cannot be asked.
-    pub(crate) async fn published_keys(&self, resource: &str, wanted: &[&str]) -> Vec<VerifyingKey> {
-        let entry = self.servers.entry(resource);
+    pub(crate) async fn published_keys(&self, server: &ResourceServer, wanted: &[&str]) -> Vec<VerifyingKey> {
+        let resource = server.resource_uri.as_str();
+        let entry = self.servers.entry(server);
         let mut entry = entry.lock().await;
         let now = self.now();
         let known = entry.keys.iter().any(|key| wanted.contains(&key.thumbprint().as_str()));
@@ -95,7 +100,7 @@ impl Authority {
         if entry.asked.is_some_and(|asked| (0..fresh).contains(&now.since(asked))) {
             return entry.keys.clone();
         }
-        let keys = match self.published(resource).await {
+        let keys = match self.published(resource, server.introduced_by).await {
             Ok(published) => published.keys.into_iter().map(|(_, key)| key).collect(),
             Err(fault) => {
                 tracing::warn!(resource, why = %fault, "resource_server.unreadable");
@@ -106,15 +111,20 @@ impl Authority {
         entry.keys.clone()
     }
 
-    /// Reads and verifies what a resource publishes (FED-14).
-    pub(crate) async fn published(&self, resource: &str) -> Result<Published, PullFault> {
+    /// Reads and verifies what a resource publishes (FED-14, FED-22, FED-23), as one that became known in this way.
+    pub(crate) async fn published(
+        &self,
+        resource: &str,
+        introduced: IntroducedBy,
+    ) -> Result<Published, PullFault> {
+        let fetch = self.egress.to(introduced);
         let origin = origin(resource)?;
         let url = metadata_url(resource).map_err(|_| PullFault::Elsewhere)?;
-        let bytes = get(&*self.fetch, &url, Limits::DOCUMENT).await?;
+        let bytes = get(fetch, &url, Limits::DOCUMENT).await?;
         let document = rfc9728::read(&bytes, resource)?;
         let jwks_uri = document.jwks_uri().ok_or(BadDocument::Form)?.to_owned();
         at_origin(&jwks_uri, &origin)?;
-        let set = get(&*self.fetch, &jwks_uri, Limits::DOCUMENT).await?;
+        let set = get(fetch, &jwks_uri, Limits::DOCUMENT).await?;
         let set: KeySet = json::strict(&set, rfc9728::LIMITS).map_err(|_| PullFault::Malformed("key set"))?;
         let keys = set.keys();
         let metadata = document.verify(&keys, self.now())?;
@@ -134,16 +144,17 @@ impl Authority {
     pub(crate) async fn listing(
         &self,
         owner: &OwnerName,
-        client_id: &ClientId,
+        server: &ResourceServer,
         published: &Published,
     ) -> Result<Vec<OwnedResource>, PullFault> {
         let mut endpoint =
             Url::parse(&published.metadata.owner_resources_endpoint).map_err(|_| PullFault::Elsewhere)?;
-        if self.store.resource_server(client_id).await?.len() > 1 {
+        let known = self.store.resource_server(&server.client_id).await?;
+        if known.iter().filter(|one| one.status == Standing::Active).count() > 1 {
             endpoint.query_pairs_mut().append_pair("owner", owner.as_str());
         }
         let request = self.signed_get(endpoint.as_str())?;
-        let response = self.fetch.send(request, LISTING).await?;
+        let response = self.egress.to(server.introduced_by).send(request, LISTING).await?;
         if response.status() != http::StatusCode::OK {
             return Err(FetchError::Status(response.status().as_u16()).into());
         }

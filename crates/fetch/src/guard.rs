@@ -16,6 +16,9 @@ pub enum Reach {
     Public,
     /// A stranger whose business the user chose to have: https on any port, public addresses.
     PublicAnyPort,
+    /// A stranger, where the asking program itself is reached over loopback alone (D-42): https to public addresses on any
+    /// port, and this machine.
+    Loopback,
     /// The operator or the user: https anywhere, and http to loopback and private addresses.
     Configured,
 }
@@ -91,8 +94,11 @@ impl Reach {
         match (self, class) {
             (_, Class::Special) => false,
             (Reach::Public | Reach::PublicAnyPort, class) => secure && class == Class::Public,
-            (Reach::Configured, Class::Public) => secure,
-            (Reach::Configured, Class::Loopback | Class::Private) => true,
+            (Reach::Configured | Reach::Loopback, Class::Public) => secure,
+            (Reach::Configured | Reach::Loopback, Class::Loopback) | (Reach::Configured, Class::Private) => {
+                true
+            }
+            (Reach::Loopback, Class::Private) => false,
         }
     }
 
@@ -107,7 +113,7 @@ impl Reach {
         let host = match url.host() {
             Some(Host::Ipv4(address)) => self.admits(of_v4(address), secure),
             Some(Host::Ipv6(address)) => self.admits(of_v6(address), secure),
-            Some(Host::Domain(_)) => secure || self == Reach::Configured,
+            Some(Host::Domain(_)) => secure || matches!(self, Reach::Configured | Reach::Loopback),
             None => false,
         };
         if plain && port && host { Ok(()) } else { Err(FetchError::Refused) }

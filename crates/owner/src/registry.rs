@@ -19,6 +19,16 @@ pub enum Standing {
     Revoked,
 }
 
+/// How a resource server became known to an owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum IntroducedBy {
+    /// The deployment vouched for it (D-22).
+    Setup,
+    /// It said so itself, by a signature of its origin's (FED-20). Its addresses are a stranger's words.
+    Itself,
+}
+
 /// A resource server one owner knows (OWN-15). It holds no secret: there is none in any form (D-22).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceServer {
@@ -39,7 +49,44 @@ pub struct ResourceServer {
     pub registered_at: Timestamp,
     /// The key set-up vouched for, where it did; otherwise its keys are those at its `jwks_uri`.
     pub pinned_key: Option<Thumbprint>,
+    /// How it became known.
+    pub introduced_by: IntroducedBy,
 }
+
+/// A resource server that introduced itself, once every check of what its origin publishes was passed (FED-22..24).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Newcomer {
+    /// Its client id: the origin.
+    pub client_id: ClientId,
+    /// The resource it serves.
+    pub resource_uri: String,
+    /// What it calls itself; its own words.
+    pub name: String,
+    /// The published key that signed.
+    pub key: Thumbprint,
+    /// What its origin is counted under, so that one party cannot take every place on her list (D-22).
+    pub source: String,
+}
+
+/// What became of an introduction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Introduced {
+    /// It waits for her, now or since before; what it said first stands.
+    Pending,
+    /// She trusts it already; nothing has changed.
+    Active,
+    /// There is no such owner here, and there is none now (FED-29).
+    NoOwner,
+    /// Set-up vouched for another key of this origin's.
+    AnotherKey,
+    /// As many wait for her as may, in all or of this source.
+    Full,
+}
+
+/// Most resource servers that wait for one owner.
+pub const MOST_PENDING: usize = 32;
+/// Most of them of one source.
+pub const MOST_OF_SOURCE: usize = 8;
 
 /// A registered resource with the unit that governs it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,10 +4,12 @@
 //! before it answers (D-37). Two callers of one intent get one `Won`; the suite races every intent with 32 callers
 //! and against the intents that touch the same row. Every method takes the owner, or finds her in the artifact.
 
+mod establishment;
 mod sign_in;
 #[cfg(feature = "suite")]
 pub mod suite;
 
+pub use establishment::Establishment;
 pub use sign_in::SignIn;
 
 use crate::connection::{Connection, Ended};
@@ -15,7 +17,7 @@ use crate::decision::Ruling;
 use crate::ledger::{Author, Record, Row};
 use crate::likeness::Speaker;
 use crate::negotiation::{Ask, Commitment, Negotiation};
-use crate::registry::{Pat, Registered, ResourceServer, Standing};
+use crate::registry::{Registered, ResourceServer};
 use crate::step::{Facts, Step};
 use crate::unit::{Owner, TermsEdit, Unfit, Unit};
 use async_trait::async_trait;
@@ -137,7 +139,7 @@ pub struct Edit {
 
 /// The port. Every method is one intent.
 #[async_trait]
-pub trait Store: SignIn + Send + Sync + 'static {
+pub trait Store: SignIn + Establishment + Send + Sync + 'static {
     /// The store's epoch: artifacts of another epoch are dead (D-38).
     fn epoch(&self) -> i64;
 
@@ -151,7 +153,8 @@ pub trait Store: SignIn + Send + Sync + 'static {
     async fn device(&self, thumbprint: &Thumbprint) -> Result<Option<DeviceKey>, Unavailable>;
     /// Makes a resource server known, pre-approved, recorded as set-up (D-22). A known one with the same pinned
     /// key under another client id is moved: its registry goes with it; its tickets, grants and PATs end. One known
-    /// under this client id takes over name, address and key; a new key ends its PATs. One she revoked stays revoked.
+    /// under this client id takes over name, address and key; a new key ends its PATs. One that waits for her is
+    /// approved by set-up, unless she ever revoked it: a withdrawal is hers to undo (FED-37).
     async fn settle_resource_server(
         &self,
         server: &ResourceServer,
@@ -159,39 +162,6 @@ pub trait Store: SignIn + Send + Sync + 'static {
     ) -> Result<(), Unavailable>;
     /// The authority's owners.
     async fn owners(&self) -> Result<Vec<Owner>, Unavailable>;
-
-    // --- resource servers ---------------------------------------------------------------------------------
-
-    /// Her resource servers.
-    async fn resource_servers(&self, owner: &OwnerName) -> Result<Vec<ResourceServer>, Unavailable>;
-    /// A resource server under any owner that knows it.
-    async fn resource_server(&self, client_id: &ClientId) -> Result<Vec<ResourceServer>, Unavailable>;
-    /// Where a resource server stands with her; `None` when she knows none of that id.
-    async fn standing(
-        &self,
-        owner: &OwnerName,
-        client_id: &ClientId,
-    ) -> Result<Option<Standing>, Unavailable>;
-    /// Approves or revokes a resource server; revoking ends its PATs and the live grants at it. `None` when there is
-    /// no such transition.
-    async fn judge_resource_server(
-        &self,
-        owner: &OwnerName,
-        client_id: &ClientId,
-        standing: Standing,
-        author: &Author,
-        now: Timestamp,
-    ) -> Result<Option<()>, Unavailable>;
-    /// Records a freshly drawn PAT; of a server that is not active it is not kept, and so authenticates nobody.
-    async fn grant_pat(
-        &self,
-        pat: Digest,
-        owner: &OwnerName,
-        client_id: &ClientId,
-        expires: Timestamp,
-    ) -> Result<(), Unavailable>;
-    /// The PAT of this digest with its server's standing, read together (FED-53).
-    async fn pat(&self, pat: Digest, now: Timestamp) -> Result<Option<Pat>, Unavailable>;
 
     // --- registry -----------------------------------------------------------------------------------------
 

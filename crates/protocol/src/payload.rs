@@ -5,6 +5,7 @@
 pub mod agreement;
 pub mod challenge;
 pub mod edition;
+pub mod introduction;
 pub mod metadata;
 pub mod negotiation;
 pub mod operation;

@@ -187,6 +187,22 @@ impl Unverified {
         self.candidates.iter().filter_map(|candidate| candidate.keyid.as_deref())
     }
 
+    /// Looks at everything but the key: whether one of the signatures is fresh, covers what `profile` demands of `facts`,
+    /// and names the body's digest. Proves nothing; it spares the search for a key that could not help.
+    ///
+    /// # Errors
+    /// When none is, with the fault of the first.
+    pub fn foresee(&self, facts: &Facts<'_>, profile: &Profile, now: Timestamp) -> Result<(), SigFault> {
+        let mut first = None;
+        for candidate in &self.candidates {
+            match candidate.could_prove(facts, profile, now) {
+                Ok(()) => return Ok(()),
+                Err(fault) => first = first.or(Some(fault)),
+            }
+        }
+        Err(first.unwrap_or(SigFault::Missing))
+    }
+
     /// Verifies that one of the signatures is by `key`, fresh, and covers what `profile` demands of `facts`.
     ///
     /// # Errors
@@ -246,6 +262,12 @@ impl Candidate {
             further: Vec::new(),
             covered: self.covered.clone(),
         })
+    }
+
+    fn could_prove(&self, facts: &Facts<'_>, profile: &Profile, now: Timestamp) -> Result<(), SigFault> {
+        self.require_coverage(facts, profile)?;
+        self.require_fresh(now)?;
+        if self.covers("content-digest") { fields::require_digest(facts) } else { Ok(()) }
     }
 
     fn require_coverage(&self, facts: &Facts<'_>, profile: &Profile) -> Result<(), SigFault> {

@@ -17,7 +17,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use sayso::local::LocalAuthority;
 use sayso_authority::keys::Keys;
 use sayso_authority::store::SqliteStore;
-use sayso_authority::{Authority as Hers, Caller, Config, ProtectionApi};
+use sayso_authority::{Authority as Hers, Caller, Config, Egress, ProtectionApi};
 use sayso_enforce::resource::ToolSettings;
 use sayso_enforce::{
     Authority, Body, Engine, Head, Incoming, Outlet, Replay, Resource, ResourceSettings, Unavailable, Verdict,
@@ -244,9 +244,10 @@ fn main() {
     let (stage, local) = runtime.block_on(async {
         let store = Arc::new(SqliteStore::open(&folder.path().join("sayso.db")).unwrap());
         let stage = Stage::set(store.clone()).await;
-        let (keys, fetch) =
-            (Keys::open_or_create(folder.path()).unwrap(), Arc::new(Client::new(Reach::Configured)));
-        let hers = Hers::open(Config::at(ISSUER), keys, store, fetch, Arc::new(|| NOW)).await.unwrap();
+        let keys = Keys::open_or_create(folder.path()).unwrap();
+        let fetch = Arc::new(Client::new(Reach::Configured));
+        let egress = Egress { configured: fetch.clone(), strangers: fetch };
+        let hers = Hers::open(Config::at(ISSUER), keys, store, egress, Arc::new(|| NOW)).await.unwrap();
         let caller = Caller { owner: stage.alice.clone(), client_id: stage.server.clone() };
         (stage, Arc::new(LocalAuthority::new(ProtectionApi::new(hers), caller)))
     });

@@ -7,6 +7,7 @@ mod accept;
 mod add;
 mod client;
 mod open;
+mod servers;
 mod show;
 mod watch;
 
@@ -21,7 +22,7 @@ use std::process::ExitCode;
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes: 0 done, 2 usage, 6 the authority refused, 7 it cannot be reached.\n\n\
     Examples:\n  sayso owner pending\n  sayso owner show FAMILY\n  sayso owner approve FAMILY\n  \
-    sayso owner open\n  sayso owner revoke jkt:…\n  sayso owner ledger --json | jq .")]
+    sayso owner resource-servers approve ORIGIN\n  sayso owner open\n  sayso owner revoke jkt:…\n  sayso owner ledger --json | jq .")]
 pub struct Command {
     #[command(subcommand)]
     act: Which,
@@ -93,8 +94,11 @@ enum Act {
         #[arg(long)]
         yes: bool,
     },
-    /// List the resource servers that may act for these resources.
-    ResourceServers,
+    /// List the resource servers that act, ask to act, or acted for these resources; or answer one.
+    ResourceServers {
+        #[command(subcommand)]
+        answer: Option<servers::Answer>,
+    },
     /// List the policy units with their terms.
     Policies,
     /// Print the record, oldest first.
@@ -177,7 +181,7 @@ async fn act(client: &Client, act: &Act) -> anyhow::Result<Value> {
         Act::Revoke { handle } => client.write("connections/revoke", &json!({ "handle": handle })).await,
         Act::Resources => client.read("resources", None).await,
         Act::Accept { resource, yes } => accept::run(client, resource, *yes).await,
-        Act::ResourceServers => client.read("resource-servers", None).await,
+        Act::ResourceServers { answer } => servers::run(client, answer.as_ref()).await,
         Act::Policies => client.read("policies", None).await,
         Act::Ledger { handle, after } => ledger(client, handle.as_deref(), *after).await,
     }

@@ -6,6 +6,7 @@
 pub mod authority;
 pub(crate) mod doors;
 pub mod gateway;
+pub(crate) mod introducer;
 
 use crate::home::Home;
 use crate::settings::Settings;

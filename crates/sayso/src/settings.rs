@@ -84,6 +84,11 @@ pub(crate) const KEYS: &[Key] = &[
         help: "address of the gateway; port 0 picks one",
     },
     Key { name: "gateway.public_url", default: "", help: "its URL; the listen address when unset" },
+    Key {
+        name: "gateway.ask_again",
+        default: "false",
+        help: "whether a gateway that an owner withdrew asks her once more",
+    },
     Key { name: "gateway.body_limit", default: "4194304", help: "largest request body, in bytes" },
     Key {
         name: "metrics.listen",

@@ -17,6 +17,7 @@ use parts::Parts;
 use policy::FirstPolicy;
 use sayso_authority::Authority;
 use sayso_owner::ledger::Author;
+use sayso_owner::registry::Standing;
 use sayso_owner::unit::Unit;
 use sayso_protocol::{ClientId, OwnerName};
 use serde::Serialize;
@@ -199,6 +200,14 @@ async fn settle(
     home: &Home,
 ) -> anyhow::Result<()> {
     policy::reissue(authority, owner, home).await?;
+    // What she withdrew is hers to bring back, and for that she has to be able to come in.
+    if authority.store().standing(owner, client_id).await? != Some(Standing::Active) {
+        tracing::warn!(
+            "{owner} withdrew this gateway: every call is refused until it asks again (`gateway.ask_again`) and she \
+             approves it"
+        );
+        return Ok(());
+    }
     first.settle(authority, owner, client_id, units).await
 }
 

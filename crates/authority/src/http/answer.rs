@@ -54,6 +54,12 @@ impl Fault {
         Self::new(status, error.as_str(), description).retried()
     }
 
+    /// 429, to be tried again in a minute.
+    pub(super) fn too_many(description: &'static str) -> Self {
+        let fault = Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", description);
+        Self { header: Some((RETRY_AFTER, "60")), ..fault }
+    }
+
     /// 401 for a call without a live protection token.
     pub(super) fn no_token(description: &'static str) -> Self {
         let fault = Self::new(StatusCode::UNAUTHORIZED, "invalid_token", description);

@@ -9,6 +9,7 @@ use axum::response::{IntoResponse as _, Response};
 use http::header::CACHE_CONTROL;
 use http::{HeaderValue, StatusCode};
 use sayso_protocol::payload::edition::Edition;
+use sayso_protocol::payload::introduction;
 use sayso_protocol::payload::metadata::{AuthorityMetadata, KeySet, PROFILES};
 use sayso_protocol::payload::negotiation::{CLIENT_CREDENTIALS, UMA_TICKET};
 use serde_json::json;
@@ -35,6 +36,7 @@ pub(super) async fn metadata(State(authority): Shared) -> Response {
             claim_token_formats_supported: formats.collect(),
             uma_profiles_supported: PROFILES.map(str::to_owned).into(),
             sayso_audit_endpoint: Some(at("/audit/access")),
+            sayso_registration_endpoint: Some(at(introduction::PATH)),
         },
     ))
 }

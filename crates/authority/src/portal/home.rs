@@ -9,6 +9,7 @@ use super::agents::{self, Agent};
 use super::card::{CHECKED, Card};
 use super::page::{Page, show};
 use super::record::{self, Entry};
+use super::servers::{self, Newcomer};
 use super::things::{self, Governance, Server};
 use crate::Authority;
 use askama::Template;
@@ -32,6 +33,7 @@ struct Home<'a> {
     checked: [&'static str; 3],
     waiting: usize,
     lanes: [Lane; 2],
+    newcomers: Vec<Newcomer>,
     servers: Vec<Server>,
     agents: Vec<Agent>,
     all_agents: usize,
@@ -56,13 +58,15 @@ pub(super) async fn page(State(authority): Shared, by: SignedIn) -> Result<Respo
     let units = store.units(owner).await?;
     let connections = store.connections(owner).await?;
     let (registered, servers) = (store.resources(owner).await?, store.resource_servers(owner).await?);
+    let newcomers = servers::waiting(&servers, &by);
     Ok(show(&Home {
         base: authority.portal.as_ref().map(|portal| portal.base.as_str()),
         owner: owner.as_str(),
         sign_out: by.token(&["sign out"]),
         checked: CHECKED,
-        waiting: waiting.len(),
+        waiting: waiting.len() + newcomers.len(),
         lanes: lanes(&waiting, &units, &by),
+        newcomers,
         servers: things::by_server(&registered, &servers, &units, &by),
         all_agents: connections.len(),
         agents: agents::list(connections, &by),

@@ -41,6 +41,7 @@ fn what(row: &Row) -> (&'static str, &'static str) {
     let record = &row.record;
     let of_request = record.family.is_some();
     match record.kind {
+        Kind::Promised if !of_request => ("promised", "introduced itself, and asks you"),
         Kind::Promised if record.entry.get("asks").is_some() => ("promised", "agreed, and asked you"),
         Kind::Promised => ("promised", "agreed to your terms"),
         Kind::Touched => ("touched", "used"),

@@ -2,6 +2,7 @@
 
 use super::act::SignedIn;
 use super::changes::Change;
+use super::servers::Answer;
 use sayso_owner::registry::{Registered, ResourceServer, Standing};
 use sayso_owner::unit::Unit;
 use sayso_protocol::ClientId;
@@ -14,6 +15,8 @@ pub(super) struct Server {
     /// Why nothing of it can be used, where that is so.
     pub(super) standing: Option<&'static str>,
     pub(super) things: Vec<Thing>,
+    /// For the form that withdraws it, where she trusts it.
+    pub(super) withdraw: Option<Answer>,
 }
 
 /// One tool.
@@ -47,7 +50,9 @@ pub(super) fn by_server(
     units: &[Unit],
     by: &SignedIn,
 ) -> Vec<Server> {
-    let mut origins: Vec<&ClientId> = servers.iter().map(|server| &server.client_id).collect();
+    // One that waits and published nothing yet is shown where she is asked about it.
+    let shown = servers.iter().filter(|server| server.status != Standing::Pending);
+    let mut origins: Vec<&ClientId> = shown.map(|server| &server.client_id).collect();
     origins.extend(registered.iter().map(|one| &one.client_id));
     origins.sort();
     origins.dedup();
@@ -61,6 +66,7 @@ pub(super) fn by_server(
             name: known.map(|server| server.name.clone()).unwrap_or_default(),
             standing: known.and_then(|server| standing(server.status)),
             things,
+            withdraw: known.and_then(|server| Answer::withdrawing(server, by)),
         }
     };
     let mut all: Vec<Server> = origins.into_iter().map(server).collect();

@@ -6,6 +6,7 @@
 mod beats;
 mod column;
 mod connections;
+mod establishment;
 mod fault;
 mod grants;
 mod negotiations;
@@ -32,7 +33,7 @@ use sayso_owner::connection::{Connection, Ended};
 use sayso_owner::decision::Ruling;
 use sayso_owner::ledger::{Author, Record, Row};
 use sayso_owner::likeness::Speaker;
-use sayso_owner::registry::{Pat, Registered, ResourceServer, Standing};
+use sayso_owner::registry::{Registered, ResourceServer};
 use sayso_owner::store::{
     Advanced, DeviceKey, Digest, Edit, Found, Peek, Saved, StepFn, Store, Unavailable, Waiting,
 };
@@ -115,51 +116,6 @@ impl Store for SqliteStore {
 
     async fn owners(&self) -> Result<Vec<Owner>, Unavailable> {
         self.readers.read("owners", setup::owners)
-    }
-
-    async fn resource_servers(&self, owner: &OwnerName) -> Result<Vec<ResourceServer>, Unavailable> {
-        self.readers.read("resource_servers", |db| servers::of_owner(db, owner))
-    }
-
-    async fn resource_server(&self, client_id: &ClientId) -> Result<Vec<ResourceServer>, Unavailable> {
-        self.readers.read("resource_server", |db| servers::of_client(db, client_id))
-    }
-
-    async fn standing(
-        &self,
-        owner: &OwnerName,
-        client_id: &ClientId,
-    ) -> Result<Option<Standing>, Unavailable> {
-        self.readers.read("standing", |db| servers::standing(db, owner, client_id))
-    }
-
-    async fn judge_resource_server(
-        &self,
-        owner: &OwnerName,
-        client_id: &ClientId,
-        standing: Standing,
-        author: &Author,
-        now: Timestamp,
-    ) -> Result<Option<()>, Unavailable> {
-        let (owner, client_id, author) = (owner.clone(), client_id.clone(), author.clone());
-        let work = move |db: &_| servers::judge(db, &owner, &client_id, standing, &author, now);
-        self.writer.write("judge_resource_server", work).await
-    }
-
-    async fn grant_pat(
-        &self,
-        pat: Digest,
-        owner: &OwnerName,
-        client_id: &ClientId,
-        expires: Timestamp,
-    ) -> Result<(), Unavailable> {
-        let (owner, client_id, epoch) = (owner.clone(), client_id.clone(), self.epoch);
-        let work = move |db: &_| servers::grant_pat(db, pat, &owner, &client_id, expires, epoch);
-        self.writer.write("grant_pat", work).await
-    }
-
-    async fn pat(&self, pat: Digest, now: Timestamp) -> Result<Option<Pat>, Unavailable> {
-        self.readers.read("pat", |db| servers::pat(db, pat, now, self.epoch))
     }
 
     async fn pull(

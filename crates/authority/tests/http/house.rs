@@ -6,10 +6,10 @@ use crate::server::Server;
 use crate::wire::{Answer, Sent, fresh_key};
 use sayso_authority::keys::Keys;
 use sayso_authority::store::SqliteStore;
-use sayso_authority::{Authority, Caller, Clock, Config, ProtectionApi, demo, router};
+use sayso_authority::{Authority, Caller, Clock, Config, Egress, ProtectionApi, demo, router};
 use sayso_fetch::{Client, Reach};
 use sayso_owner::ledger::Author;
-use sayso_owner::registry::{ResourceServer, Standing};
+use sayso_owner::registry::{IntroducedBy, ResourceServer, Standing};
 use sayso_owner::store::{DeviceKey, Store};
 use sayso_owner::unit::Owner;
 use sayso_protocol::payload::agreement;
@@ -45,6 +45,11 @@ impl House {
     }
 
     pub async fn with(change: impl FnOnce(&mut Config)) -> Self {
+        Self::reaching(Reach::Loopback, change).await
+    }
+
+    /// With this reach to what strangers name.
+    pub async fn reaching(reach: Reach, change: impl FnOnce(&mut Config)) -> Self {
         let data = tempfile::tempdir().unwrap();
         let database = data.path().join("sayso.db");
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&database).unwrap());
@@ -57,8 +62,11 @@ impl House {
         config.owners = vec![owner("alice"), owner("bob")];
         change(&mut config);
         let keys = Keys::open_or_create(data.path()).unwrap();
-        let fetch = Arc::new(Client::new(Reach::Configured));
-        let authority = Authority::open(config, keys, store, fetch, clock(ahead.clone())).await.unwrap();
+        let egress = Egress {
+            configured: Arc::new(Client::new(Reach::Configured)),
+            strangers: Arc::new(Client::new(reach)),
+        };
+        let authority = Authority::open(config, keys, store, egress, clock(ahead.clone())).await.unwrap();
         let routes = router(authority.clone());
         tokio::spawn(async move { axum::serve(listener, routes).await });
         let alice = person(&authority, "alice").await;
@@ -220,6 +228,7 @@ pub fn known(owner: &OwnerName, server: &Server, now: Timestamp) -> ResourceServ
         auth_method: "signature".into(),
         registered_at: now,
         pinned_key: Some(server.key.verifying().thumbprint()),
+        introduced_by: IntroducedBy::Setup,
     }
 }
 

@@ -9,7 +9,7 @@ use futures::future::join_all;
 use serde_json::json;
 
 /// Every way in which a form is none of hers, and what it is told.
-fn hostile(browser: &Browser<'_>, path: &str, form: &[(&str, &str)]) -> Vec<(&'static str, Sent, u16)> {
+pub fn hostile(browser: &Browser<'_>, path: &str, form: &[(&str, &str)]) -> Vec<(&'static str, Sent, u16)> {
     let sent = browser.form(path, form);
     let from = |origin: &str| sent.clone().without("origin").with("origin", origin);
     let without: Vec<_> = form.iter().copied().filter(|(name, _)| *name != "token").collect();

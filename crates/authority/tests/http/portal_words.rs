@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// Texts that act where they are not text, with what must not be on the page and what must.
-const HOSTILE: [&str; 19] = [
+pub const HOSTILE: [&str; 19] = [
     "<script>fetch('//evil.example.test')</script>",
     "\"><img src=x onerror=alert(1)>",
     "'-alert(1)-'",
@@ -35,7 +35,7 @@ const ATTRIBUTES: &str = "lang charset name content rel href id class aria-label
                           method action type value tabindex open html";
 
 /// That a page is made of our tags alone, each with our attributes, and every address is ours.
-fn inert(page: &str) {
+pub fn inert(page: &str) {
     let words = |list: &'static str| list.split_whitespace().collect::<BTreeSet<_>>();
     let (tags, attributes) = (words(TAGS), words(ATTRIBUTES));
     for part in page.split('<').skip(1) {
@@ -61,7 +61,7 @@ fn inert(page: &str) {
 }
 
 /// What a browser shows of a page: its text, marks included.
-fn shown(page: &str) -> String {
+pub fn shown(page: &str) -> String {
     let text: String =
         page.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text)).collect();
     [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")]

@@ -103,9 +103,17 @@ async fn the_roster_lists_current_terms_and_no_resources() {
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_addresses_and_methods_are_answered_in_json() {
     let house = House::new().await;
-    for path in
-        ["/", "/nothing", "/terms/", "/terms/x", "/terms/%ff", "/token/x", "/health/registry", "/rs/register"]
-    {
+    for path in [
+        "/",
+        "/nothing",
+        "/terms/",
+        "/terms/x",
+        "/terms/%ff",
+        "/token/x",
+        "/health/registry",
+        "/rs",
+        "/rs/register/x",
+    ] {
         assert_eq!(house.get(path).await.refusal(), (404, "not_found".into()), "{path}");
     }
     for path in ["/owner", "/owner/operators", "/owner/organization", "/owner/joint", "/owner/x"] {
@@ -117,6 +125,7 @@ async fn wrong_addresses_and_methods_are_answered_in_json() {
         ("POST", "/jwks", "GET,HEAD"),
         ("DELETE", "/terms/x", "GET,HEAD"),
         ("OPTIONS", "/token", "POST"),
+        ("GET", "/rs/register", "POST"),
         ("TRACE", "/introspect", "POST"),
     ] {
         let answer = house.send(Sent::new(method, path)).await;

@@ -34,6 +34,8 @@ pub struct Told {
     pub listing: Vec<OwnedResource>,
     pub lie: Option<Lie>,
     pub asked: usize,
+    /// How often the metadata was read.
+    pub read: usize,
     pub signatures: Vec<String>,
 }
 
@@ -54,7 +56,7 @@ impl Server {
             entry(realm, "get_transactions", "transactions:read"),
             entry(realm, "execute_trade", "trades:execute"),
         ];
-        let told = Told { listing: listing.into(), lie: None, asked: 0, signatures: vec![] };
+        let told = Told { listing: listing.into(), lie: None, asked: 0, read: 0, signatures: vec![] };
         let told = Arc::new(Mutex::new(told));
         let server = Self { origin, issuer: issuer.into(), key: fresh_key(), told };
         let routes = axum::Router::new()
@@ -72,6 +74,11 @@ impl Server {
 
     pub fn lie(&self, lie: Option<Lie>) {
         self.told.lock().unwrap().lie = lie;
+    }
+
+    /// How often the metadata was read.
+    pub fn read(&self) -> usize {
+        self.told.lock().unwrap().read
     }
 
     fn lies(&self, lie: Lie) -> bool {
@@ -134,6 +141,7 @@ pub fn entry(realm: &str, tool: &str, scope: &str) -> OwnedResource {
 }
 
 async fn metadata(State(server): State<Server>) -> Result<Json<Value>, StatusCode> {
+    server.told.lock().unwrap().read += 1;
     if server.lies(Lie::Down) { Err(StatusCode::SERVICE_UNAVAILABLE) } else { Ok(Json(server.document())) }
 }
 

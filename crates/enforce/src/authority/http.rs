@@ -3,6 +3,10 @@
 //! Every question is sent once; only after a 401, which says that nothing was done, does one fresh login earn it a second
 //! try. What no answer says is not guessed: whoever asked is told what is not known (D-14).
 
+mod introduction;
+
+pub use introduction::{Admission, Introduced};
+
 use super::keys::discover;
 use super::pat::{Login, unavailable};
 use super::{Authority, Unavailable};

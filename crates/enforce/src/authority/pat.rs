@@ -4,6 +4,7 @@
 //! minute before it ends, by one caller at a time, and a failure is not tried again within a second.
 
 use super::Unavailable;
+use super::http::Admission;
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, StatusCode};
 use sayso_fetch::{Fetch, FetchError, Limits};
@@ -30,7 +31,21 @@ pub(super) struct Pat {
 #[derive(Default)]
 struct State {
     held: Option<Pat>,
-    failed: Option<(Timestamp, Unavailable)>,
+    failed: Option<(Timestamp, Failed)>,
+}
+
+/// Why there is no token.
+#[derive(Clone, Copy)]
+struct Failed {
+    why: Unavailable,
+    /// Where we stand, when the authority said so.
+    told: Option<Admission>,
+}
+
+impl From<Unavailable> for Failed {
+    fn from(why: Unavailable) -> Self {
+        Self { why, told: None }
+    }
 }
 
 /// Who logs in, and with what.
@@ -39,6 +54,11 @@ pub(super) struct Login {
     owner: OwnerName,
     key: SigningKey,
     state: Mutex<State>,
+}
+
+#[derive(Deserialize)]
+struct Refusal {
+    error: String,
 }
 
 #[derive(Deserialize)]
@@ -52,6 +72,18 @@ impl Login {
         Self { client_id, owner, key, state: Mutex::default() }
     }
 
+    pub(super) fn owner(&self) -> &OwnerName {
+        &self.owner
+    }
+
+    pub(super) fn client_id(&self) -> &ClientId {
+        &self.client_id
+    }
+
+    pub(super) fn key(&self) -> &SigningKey {
+        &self.key
+    }
+
     /// A token that is good now, other than the one just refused.
     pub(super) async fn pat(
         &self,
@@ -60,6 +92,30 @@ impl Login {
         now: Timestamp,
         refused: Option<&str>,
     ) -> Result<Pat, Unavailable> {
+        self.held(fetch, token_endpoint, now, refused).await.map_err(|failed| failed.why)
+    }
+
+    /// Where we stand with the owner.
+    pub(super) async fn admission(
+        &self,
+        fetch: &dyn Fetch,
+        token_endpoint: &str,
+        now: Timestamp,
+    ) -> Result<Admission, Unavailable> {
+        match self.held(fetch, token_endpoint, now, None).await {
+            Ok(_) => Ok(Admission::Admitted),
+            Err(Failed { told: Some(told), .. }) => Ok(told),
+            Err(Failed { why, .. }) => Err(why),
+        }
+    }
+
+    async fn held(
+        &self,
+        fetch: &dyn Fetch,
+        token_endpoint: &str,
+        now: Timestamp,
+        refused: Option<&str>,
+    ) -> Result<Pat, Failed> {
         let mut state = self.state.lock().await;
         if let Some(pat) = &state.held
             && now < pat.renew_at
@@ -85,7 +141,7 @@ impl Login {
         }
     }
 
-    async fn log_in(&self, fetch: &dyn Fetch, endpoint: &str, now: Timestamp) -> Result<Pat, Unavailable> {
+    async fn log_in(&self, fetch: &dyn Fetch, endpoint: &str, now: Timestamp) -> Result<Pat, Failed> {
         let request = self.request(endpoint, now)?;
         // A login spends nothing, whatever became of it.
         let response = fetch.send(request, Limits::DOCUMENT).await.map_err(|_| Unavailable::Unreachable)?;
@@ -95,7 +151,7 @@ impl Login {
         let reply: Reply =
             json::strict(response.body(), json::Limits::default()).map_err(|_| Unavailable::Nonsense)?;
         if reply.access_token.is_empty() || reply.expires_in <= 0 {
-            return Err(Unavailable::Nonsense);
+            return Err(Unavailable::Nonsense.into());
         }
         let life = reply.expires_in.saturating_sub(MARGIN).max(reply.expires_in / 2);
         Ok(Pat { token: reply.access_token, renew_at: now.plus(life) })
@@ -119,7 +175,7 @@ impl Login {
     }
 }
 
-fn sign_in(
+pub(super) fn sign_in(
     headers: &mut HeaderMap,
     endpoint: &str,
     body: &[u8],
@@ -144,11 +200,19 @@ fn sign_in(
 }
 
 /// What a failed login means: the owner has not said yes, or said no; anything else is a fault of the authority's.
-fn refusal(response: &Response<Bytes>) -> Unavailable {
-    match response.status().as_u16() {
-        400..=403 => Unavailable::NotAdmitted,
-        _ => Unavailable::Unreachable,
+fn refusal(response: &Response<Bytes>) -> Failed {
+    let status = response.status().as_u16();
+    if !(400..=403).contains(&status) {
+        return Unavailable::Unreachable.into();
     }
+    let said = json::strict::<Refusal>(response.body(), json::Limits::default()).ok();
+    let told = match (status, said.as_ref().map(|said| said.error.as_str())) {
+        (401, Some("invalid_client")) => Some(Admission::Unknown),
+        (403, Some("authorization_pending")) => Some(Admission::Waits),
+        (403, Some("access_denied")) => Some(Admission::Withdrawn),
+        _ => None,
+    };
+    Failed { why: Unavailable::NotAdmitted, told }
 }
 
 /// What a failed exchange leaves open.

@@ -143,6 +143,32 @@ fn plain_http_stays_near() {
     }
 }
 
+// D-41, D-42
+#[test]
+fn a_stranger_of_a_program_on_loopback_reaches_no_private_network() {
+    for (url, may) in [
+        ("http://127.0.0.1:8441/mcp", true),
+        ("https://[::1]:8441/mcp", true),
+        ("http://localhost:8441/mcp", true),
+        ("https://rs.example.test:8443/mcp", true),
+        ("http://1.1.1.1/", false),
+        ("http://192.168.1.2/", false),
+        ("https://10.0.0.1:9000/", false),
+        ("https://[fd00::1]/", false),
+        ("https://169.254.169.254/", false),
+        ("http://user:pw@127.0.0.1/", false),
+    ] {
+        assert_eq!(check(Reach::Loopback, url), may, "{url}");
+    }
+    let near = |list: &[&str]| list.iter().map(|address| address.parse().unwrap()).collect::<Vec<IpAddr>>();
+    assert!(admit(Reach::Loopback, false, near(&["127.0.0.1", "::1"])).is_ok());
+    for (secure, list) in
+        [(false, &["127.0.0.1", "192.168.0.1"][..]), (true, &["10.0.0.1"]), (false, &["1.1.1.1"])]
+    {
+        assert_eq!(admit(Reach::Loopback, secure, near(list)), Err(FetchError::Refused));
+    }
+}
+
 #[test]
 fn one_bad_address_condemns_a_name() {
     let addresses =

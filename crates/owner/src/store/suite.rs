@@ -21,6 +21,7 @@ pub mod decisions;
 pub mod durability;
 pub mod endings;
 pub mod grants;
+pub mod introductions;
 pub mod isolation;
 pub mod policy;
 pub mod registry;

@@ -52,6 +52,9 @@ pub struct AuthorityMetadata {
     /// Where allowed calls are reported (O-48).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sayso_audit_endpoint: Option<String>,
+    /// Where resource servers introduce themselves (O-48).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sayso_registration_endpoint: Option<String>,
 }
 
 /// One tool a resource offers, as its public metadata says.

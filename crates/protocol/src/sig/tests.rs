@@ -56,7 +56,11 @@ impl Sent {
 
     fn verify(&self, key: &VerifyingKey, profile: &Profile, now: Timestamp) -> Result<Proof, SigFault> {
         let headers = self.headers();
-        read(&headers)?.verify(&self.facts(&headers), key, profile, now)
+        let read = read(&headers)?;
+        let proof = read.verify(&self.facts(&headers), key, profile, now);
+        // Whoever looks before it has a key never turns away what the key would prove.
+        assert!(proof.is_err() || read.foresee(&self.facts(&headers), profile, now).is_ok());
+        proof
     }
 
     fn field(&mut self, name: &str) -> &mut String {
@@ -178,6 +182,30 @@ fn nothing_is_signed_that_could_not_be_verified() {
 }
 
 // D-9: of two signatures by one key each could be shown again alone, so the proof names both.
+// FED-21
+#[test]
+fn what_could_prove_nothing_is_foreseen_without_a_key() {
+    let foresee = |sent: &Sent, now: Timestamp| {
+        let headers = sent.headers();
+        read(&headers).and_then(|read| read.foresee(&sent.facts(&headers), &Profile::default(), now))
+    };
+    let mut sent = post();
+    assert_eq!(foresee(&sent, NOW), Err(SigFault::Missing));
+    sent.sign(&key(1), &SignOptions::default()).unwrap();
+    assert_eq!(foresee(&sent, NOW), Ok(()));
+    assert_eq!(foresee(&sent, NOW.plus(61)), Err(SigFault::Stale));
+    assert_eq!(foresee(&sent, NOW.plus(-61)), Err(SigFault::FromTheFuture));
+    let other = Sent { body: Some("{}".into()), ..sent.clone() };
+    assert_eq!(foresee(&other, NOW), Err(SigFault::DigestMismatch));
+    let queried = Sent { query: Some("x".into()), ..sent.clone() };
+    assert_eq!(foresee(&queried, NOW), Err(SigFault::UncoveredComponent("@query")));
+    let mut bare = Sent { body: None, ..post() };
+    bare.body = Some(String::new());
+    bare.sign(&key(1), &SignOptions::default()).unwrap();
+    bare.body = Some("{}".into());
+    assert_eq!(foresee(&bare, NOW), Err(SigFault::UncoveredComponent("content-digest")));
+}
+
 #[test]
 fn every_signature_of_the_key_is_named() {
     let (ours, other) = (key(7), key(9));

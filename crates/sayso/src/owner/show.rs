@@ -16,7 +16,8 @@ pub(super) fn answer(act: &Act, value: &Value) -> String {
         Act::Revoke { handle } => revoked(handle, value),
         Act::Resources => resources(value),
         Act::Accept { resource, yes } => super::accept::show(resource, *yes, value),
-        Act::ResourceServers => servers(value),
+        Act::ResourceServers { answer: None } => servers(value),
+        Act::ResourceServers { answer: Some(answer) } => answer.told(),
         Act::Policies => policies(value),
         Act::Ledger { .. } => ledger(value),
     }
@@ -137,11 +138,12 @@ fn servers(value: &Value) -> String {
         vec![
             text(at(item, "client_id")),
             text(at(item, "status")),
+            text(at(item, "introduced_by")),
             text(at(item, "resource_uri")),
             text(at(item, "name")),
         ]
     });
-    table(&["ORIGIN", "STATUS", "RESOURCE", "NAME"], &rows)
+    table(&["ORIGIN", "STATUS", "INTRODUCED BY", "RESOURCE", "CALLS ITSELF"], &rows)
 }
 
 fn policies(value: &Value) -> String {

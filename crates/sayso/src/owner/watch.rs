@@ -100,12 +100,16 @@ fn line(data: &Value) -> String {
         ("pending", _) => "waits for you",
         ("decided", "approved") => "approved",
         ("decided", _) => "denied",
+        ("resource_server", "promised") => "a resource server asks to act for you",
+        ("resource_server", "approved") => "resource server approved",
+        ("resource_server", "revoked") => "resource server withdrawn",
         ("resource_server", _) => "resource server",
         ("signed_in", _) => "signed in to your page",
         ("revoked", _) => "ended",
         (other, _) => other,
     };
-    plain(format!("{when}  {what}  {}", text("family")).trim_end())
+    let which = if text("family").is_empty() { text("resource_server") } else { text("family") };
+    plain(format!("{when}  {what}  {which}").trim_end())
 }
 
 #[cfg(test)]
@@ -133,6 +137,10 @@ mod tests {
     fn a_line_says_when_what_and_which() {
         let pending = json!({ "type": "pending", "what": "promised", "ts": 1_796_039_055, "family": "f-1" });
         assert_eq!(line(&pending), "2026-11-30 11:44:15Z  waits for you  f-1");
+        let asks = json!({ "type": "resource_server", "what": "promised", "ts": 1_796_039_055, "family": null,
+                           "resource_server": "https://rs.example" });
+        let said = "2026-11-30 11:44:15Z  a resource server asks to act for you  https://rs.example";
+        assert_eq!(line(&asks), said);
         let odd = json!({ "type": "\u{1b}[2J", "family": null });
         assert_eq!(line(&odd), "  \\u{1b}[2J");
     }

@@ -10,10 +10,10 @@ use crate::tables::ResourceServerTable;
 use anyhow::{Context as _, bail};
 use sayso_authority::keys::Keys;
 use sayso_authority::store::SqliteStore;
-use sayso_authority::{Authority, Config};
+use sayso_authority::{Authority, Config, Egress};
 use sayso_fetch::{Client, Reach};
 use sayso_owner::ledger::Author;
-use sayso_owner::registry::{ResourceServer, Standing};
+use sayso_owner::registry::{IntroducedBy, ResourceServer, Standing};
 use sayso_owner::store::{DeviceKey, Store};
 use sayso_owner::unit::Owner;
 use sayso_protocol::{OwnerName, Thumbprint};
@@ -111,10 +111,16 @@ pub(crate) async fn open(
     let store = SqliteStore::serve(&path, &addresses)
         .with_context(|| format!("cannot open the store {}; `store.url` names another", path.display()))?;
     let keys = Keys::open_or_create(&home.path(""))?;
-    let fetch = Arc::new(Client::new(Reach::Configured));
     let store: Arc<dyn Store> = Arc::new(store.observed(observed));
     metrics.pending(Arc::clone(&store));
-    Ok(Authority::open(config, keys, store, fetch, Arc::new(clock::now)).await?)
+    Ok(Authority::open(config, keys, store, egress(&doors.issuer), Arc::new(clock::now)).await?)
+}
+
+/// What is asked of whom. Plain http is spoken on loopback alone (D-42): an authority that is known by such an address is
+/// being tried out, and so are the servers that introduce themselves to it; no other reaches its own machine for them.
+fn egress(issuer: &str) -> Egress {
+    let near = if issuer.starts_with("http://") { Reach::Loopback } else { Reach::Public };
+    Egress { configured: Arc::new(Client::new(Reach::Configured)), strangers: Arc::new(Client::new(near)) }
 }
 
 /// Names of owners become names of files.
@@ -172,5 +178,6 @@ pub(crate) fn resource_server(
         auth_method: "signature".into(),
         registered_at: clock::now(),
         pinned_key,
+        introduced_by: IntroducedBy::Setup,
     }
 }

@@ -1,5 +1,6 @@
 //! `sayso gateway`: resources behind one origin, each under the authority its owner chose.
 
+use super::introducer::Introducer;
 use super::{Address, Command, Start, interrupted, until};
 use crate::clock;
 use crate::metrics::{self, Listening, Metrics};
@@ -18,6 +19,7 @@ use std::ops::RangeInclusive;
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 /// Bytes a request body may be limited to.
 pub(crate) const BODY_LIMIT: RangeInclusive<usize> = 1..=1 << 30;
@@ -50,7 +52,7 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
     let listening = Listening::bind(&settings).await?;
     let mut metrics = Metrics::new();
     let (key, _) = home.key("gateway")?;
-    let gateway = assemble(&settings, &tables.resource, &url, key, &mut metrics)?;
+    let (gateway, introducers) = assemble(&settings, &tables.resource, &url, key, &mut metrics)?;
     let resources: Vec<String> = tables.resource.iter().map(|it| format!("{url}{}", it.path)).collect();
     let ready = Ready {
         ready: true,
@@ -62,10 +64,13 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
     };
     let (stop, stopped) = watch::channel(false);
     let serving = tokio::spawn(sayso_gateway::serve(listener, gateway, until(&stopped)));
+    // Only now: an authority reads what is published here before it answers.
+    let introducing: Vec<_> = introducers.into_iter().map(|one| tokio::spawn(one.run())).collect();
     let showing = tokio::spawn(metrics::serve(metrics, listening, until(&stopped)));
     command.announce(&home, &ready, &format!("the gateway is ready at {url}"))?;
     interrupted.await;
     let _ = stop.send(true);
+    introducing.iter().for_each(JoinHandle::abort);
     serving.await?;
     showing.await?;
     Ok(ExitCode::SUCCESS)
@@ -86,7 +91,7 @@ fn assemble(
     url: &str,
     key: SigningKey,
     metrics: &mut Metrics,
-) -> anyhow::Result<Gateway> {
+) -> anyhow::Result<(Gateway, Vec<Introducer>)> {
     let fetch: Arc<dyn Fetch> = Arc::new(Client::new(Reach::Configured));
     let client_id = ClientId::parse(url)?;
     let issuers: BTreeSet<&str> = tables.iter().map(|table| table.authority.as_str()).collect();
@@ -94,22 +99,37 @@ fn assemble(
         issuer: (*issuer).to_owned(),
         keys: Arc::new(HttpKeys::new(Arc::clone(&fetch), *issuer, Arc::new(clock::now))),
     };
+    let ask_again = settings.parse("gateway.ask_again")?;
+    let mut introducers: Vec<Introducer> = vec![];
     let resource = |table: &ResourceTable| {
         warn_of_nothing(table.enforcement()?, &table.path);
-        let authority = HttpAuthority::new(
+        let authority = Arc::new(HttpAuthority::new(
             Arc::clone(&fetch),
             table.authority.clone(),
             client_id.clone(),
             table.owner.clone(),
             key.clone(),
             Arc::new(clock::now),
-        );
+        ));
+        // An owner knows a gateway once, whatever it serves for her.
+        let known = |one: &Introducer| one.issuer == table.authority && one.owner == table.owner;
+        if table.enforcement()? == Enforcement::Uma && !introducers.iter().any(known) {
+            introducers.push(Introducer {
+                authority: Arc::clone(&authority),
+                issuer: table.authority.clone(),
+                owner: table.owner.clone(),
+                client_id: client_id.clone(),
+                resource_uri: format!("{url}{}", table.path),
+                name: table.realm.to_string(),
+                ask_again,
+            });
+        }
         Ok(ResourceConfig {
             path: table.path.clone(),
             realm: table.realm.clone(),
             owner: table.owner.clone(),
             as_uri: table.authority.clone(),
-            authority: Arc::new(authority),
+            authority,
             edition: settings.edition()?,
             tools: table.tools()?,
             enforcement: table.enforcement()?,
@@ -129,5 +149,6 @@ fn assemble(
         body_limit: settings.whole("gateway.body_limit", BODY_LIMIT)?,
         key: key.clone(),
     };
-    Ok(Gateway::observed(config, Arc::new(clock::now), Some(metrics.decisions()))?)
+    let gateway = Gateway::observed(config, Arc::new(clock::now), Some(metrics.decisions()))?;
+    Ok((gateway, introducers))
 }

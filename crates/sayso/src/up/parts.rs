@@ -7,16 +7,20 @@ use crate::home::Home;
 use crate::local::LocalAuthority;
 use crate::metrics::{self, Listening, Metrics};
 use crate::roles::doors::{self, Doors};
+use crate::roles::introducer::Introducer;
 use crate::roles::{self, Address};
 use crate::settings::Settings;
 use crate::tables::{ResourceServerTable, UpstreamHost};
 use crate::{clock, vault};
 use anyhow::Context as _;
 use sayso_authority::{Authority, Caller, ProtectionApi};
+use sayso_enforce::authority::http::HttpAuthority;
 use sayso_enforce::authority::keys::KnownKeys;
 use sayso_enforce::listing::Reader;
 use sayso_enforce::resource::ToolSettings;
+use sayso_fetch::{Client, Reach};
 use sayso_gateway::{Enforcement, Gateway, GatewayConfig, ResourceConfig, UpstreamConfig};
+use sayso_owner::registry::Standing;
 use sayso_owner::store::Store;
 use sayso_owner::unit::{Owner, Unit};
 use sayso_protocol::payload::edition::Edition;
@@ -60,6 +64,7 @@ impl Wanted {
         // Read again where they are used; here so that `config check` knows.
         settings.whole("authority.interval", roles::authority::INTERVAL)?;
         settings.parse::<bool>("authority.require_signed_polls")?;
+        settings.parse::<bool>("gateway.ask_again")?;
         roles::store_file(settings)?;
         doors::check(settings)?;
         Address::read(settings, "metrics")?;
@@ -102,6 +107,7 @@ struct Services {
     gateway: (TcpListener, Gateway),
     vault: Option<(TcpListener, vault::Vault)>,
     keeper: Option<Keeper>,
+    introducer: Option<Introducer>,
     metrics: (Listening, Metrics),
 }
 
@@ -128,6 +134,10 @@ impl Parts {
         let store = &**authority.store();
         let owner_key = roles::authority::enrol(store, home, &wanted.owner).await?;
         admit_gateway(store, wanted, &behind.realm, &client_id, &gateway_key).await?;
+        let introducer = match store.standing(&wanted.owner, &client_id).await? {
+            Some(Standing::Active) => None,
+            _ => Some(introducer(wanted, settings, &issuer, &client_id, &behind.realm, &gateway_key)?),
+        };
         let caller = Caller { owner: wanted.owner.clone(), client_id: client_id.clone() };
         let asked = LocalAuthority::new(ProtectionApi::new(Arc::clone(&authority)), caller);
         let front = Front { realm: behind.realm.clone(), as_uri: issuer.clone(), asked };
@@ -158,6 +168,7 @@ impl Parts {
             gateway: (gateway_listener, gateway),
             vault: behind.vault,
             keeper,
+            introducer,
             metrics: (listening, metrics),
         };
         Ok(Self { authority, gateway_url, client_id, owner_key, first, units: behind.first, services })
@@ -171,7 +182,8 @@ impl Parts {
     /// Serves until `stopped` turns true.
     pub(super) fn serve(self, stopped: &watch::Receiver<bool>) -> JoinSet<()> {
         let until = || roles::until(stopped);
-        let Services { authority, gateway: (listener, gateway), vault, keeper, metrics } = self.services;
+        let Services { authority, gateway: (listener, gateway), vault, keeper, introducer, metrics } =
+            self.services;
         let mut serving = JoinSet::new();
         serving.spawn(sayso_authority::serve(authority, self.authority, until()));
         serving.spawn(sayso_gateway::serve(listener, gateway, until()));
@@ -185,6 +197,14 @@ impl Parts {
                     () = keeper.keep() => {}
                     () = end => {}
                 }
+            });
+        }
+        if let Some(introducer) = introducer {
+            let end = until();
+            serving.spawn(async move {
+                let introduced = tokio::spawn(introducer.run());
+                end.await;
+                introduced.abort();
             });
         }
         let (listening, metrics) = metrics;
@@ -218,6 +238,35 @@ impl Front {
             upstream,
         }
     }
+}
+
+/// For a gateway she withdrew: over the way that is open to any other, and only when its operator says that it is to ask
+/// again.
+fn introducer(
+    wanted: &Wanted,
+    settings: &Settings,
+    issuer: &str,
+    client_id: &ClientId,
+    realm: &Realm,
+    key: &SigningKey,
+) -> anyhow::Result<Introducer> {
+    let authority = HttpAuthority::new(
+        Arc::new(Client::new(Reach::Configured)),
+        issuer,
+        client_id.clone(),
+        wanted.owner.clone(),
+        key.clone(),
+        Arc::new(clock::now),
+    );
+    Ok(Introducer {
+        authority: Arc::new(authority),
+        issuer: issuer.to_owned(),
+        owner: wanted.owner.clone(),
+        client_id: client_id.clone(),
+        resource_uri: format!("{client_id}/mcp"),
+        name: realm.to_string(),
+        ask_again: settings.parse("gateway.ask_again")?,
+    })
 }
 
 /// Pre-approves exactly the key this gateway holds, recorded as set-up and not as hers (D-22).

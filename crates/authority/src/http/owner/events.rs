@@ -97,6 +97,7 @@ fn events(watch: Watch) -> impl Stream<Item = Result<Event, Infallible>> {
 fn event(row: &Row) -> Option<Event> {
     let record = &row.record;
     let kind = match (record.kind, &record.family) {
+        (Kind::Promised, None) => "resource_server",
         (Kind::Promised, _) if record.entry.get("asks").is_some() => "pending",
         (Kind::Approved | Kind::Denied, Some(_)) => "decided",
         (Kind::Connected, None) if record.handle.is_none() => "signed_in",
@@ -104,7 +105,12 @@ fn event(row: &Row) -> Option<Event> {
         (Kind::Revoked, _) => "revoked",
         _ => return None,
     };
-    let data =
+    // An origin holds no words of anybody's.
+    let server = record.entry.get("resource_server").filter(|_| kind == "resource_server");
+    let mut data =
         json!({ "type": kind, "seq": row.seq, "ts": row.ts, "family": record.family, "what": record.kind });
+    if let (Some(server), Some(members)) = (server, data.as_object_mut()) {
+        members.insert("resource_server".into(), server.clone());
+    }
     Some(Event::default().event(kind).id(row.seq.to_string()).data(data.to_string()))
 }

@@ -5,6 +5,7 @@
 use super::super::Shared;
 use super::super::answer::{Detail, json};
 use super::Hers;
+use crate::judged::judge;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -77,13 +78,9 @@ pub(in super::super) async fn decide(State(authority): Shared, hers: Hers) -> Re
         Verdict::Approved => Standing::Active,
         Verdict::Revoked => Standing::Revoked,
     };
-    let judged = authority
-        .store
-        .judge_resource_server(&hers.owner, &client_id, standing, &hers.author, authority.now())
-        .await?;
+    let judged = judge(&authority, &hers.owner, &client_id, standing, &hers.author).await?;
     let unknown = "no such resource server waits for this decision";
     judged.ok_or_else(|| Detail::unknown(unknown))?;
-    tracing::info!(client_id = %client_id, standing = ?standing, "resource_server.judged");
     let body = serde_json::json!({ "client_id": client_id, "status": standing });
     Ok(json(StatusCode::OK, &body))
 }

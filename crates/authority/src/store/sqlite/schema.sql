@@ -33,8 +33,12 @@ CREATE TABLE resource_servers (
     registered_at INTEGER NOT NULL,
     pinned_key    TEXT,
     author        TEXT,
+    introduced_by TEXT NOT NULL CHECK (introduced_by IN ('setup', 'itself')),
+    source        TEXT,
+    withdrawals   INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (owner, client_id)
 ) STRICT;
+CREATE INDEX resource_servers_waiting ON resource_servers (owner, source) WHERE status = 'pending';
 CREATE INDEX resource_servers_by_client ON resource_servers (client_id);
 CREATE INDEX resource_servers_by_key ON resource_servers (owner, pinned_key) WHERE pinned_key IS NOT NULL;
 

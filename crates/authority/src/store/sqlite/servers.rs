@@ -1,6 +1,6 @@
 //! Resource servers and their protection API tokens.
 //!
-//! A revoked server is never made active again here, and its tokens and the grants at it end with it (FED-34, FED-37).
+//! A revoked server is not made active again: it may wait again, and its tokens and the grants at it end with it (FED-34, FED-37).
 
 use super::column::{Id, Word, body, word};
 use super::fault::Fault;
@@ -15,7 +15,7 @@ use sayso_protocol::{ClientId, OwnerName, Timestamp};
 use serde_json::json;
 
 const COLUMNS: &str =
-    "SELECT owner, client_id, name, resource_uri, status, auth_method, registered_at, pinned_key
+    "SELECT owner, client_id, name, resource_uri, status, auth_method, registered_at, pinned_key, introduced_by
                        FROM resource_servers";
 
 /// Her resource servers.
@@ -55,7 +55,7 @@ pub(super) fn place(
 ) -> Result<bool, Fault> {
     let moved = db
         .prepare_cached(
-            "UPDATE resource_servers SET status = :to, author = :author
+            "UPDATE resource_servers SET status = :to, author = :author, withdrawals = withdrawals + (:to = 'revoked')
              WHERE owner = :owner AND client_id = :client_id
                AND ((:to = 'active' AND status = 'pending')
                  OR (:to = 'revoked' AND status IN ('pending', 'active')))",

@@ -10,7 +10,7 @@ use super::writer::{Outcome, Worked};
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 use sayso_owner::ledger::{Author, Kind, Record};
 use sayso_owner::negotiation::{Ending, State};
-use sayso_owner::registry::{ResourceServer, Standing};
+use sayso_owner::registry::{IntroducedBy, ResourceServer, Standing};
 use sayso_owner::store::DeviceKey;
 use sayso_owner::unit::Owner;
 use sayso_protocol::{ClientId, OwnerName, Thumbprint, Timestamp};
@@ -90,8 +90,8 @@ pub(super) fn settle_server(db: &Connection, server: &ResourceServer, now: Times
 fn insert(db: &Connection, owner: &OwnerName, server: &ResourceServer) -> Result<(), Fault> {
     db.prepare_cached(
         "INSERT INTO resource_servers (owner, client_id, name, resource_uri, status, auth_method,
-                                       registered_at, pinned_key, author)
-         VALUES (:owner, :client_id, :name, :resource_uri, :status, :auth_method, :registered_at, :key, :author)",
+                                       registered_at, pinned_key, author, introduced_by)
+         VALUES (:owner, :client_id, :name, :resource_uri, :status, :auth_method, :registered_at, :key, :author, :by)",
     )?
     .execute(named_params! {
         ":owner": owner.as_str(),
@@ -103,12 +103,14 @@ fn insert(db: &Connection, owner: &OwnerName, server: &ResourceServer) -> Result
         ":registered_at": server.registered_at.0,
         ":key": server.pinned_key.as_ref().map(Thumbprint::as_str),
         ":author": body(&Author::Setup)?,
+        ":by": word(&IntroducedBy::Setup)?,
     })?;
     Ok(())
 }
 
 /// A known server: what the deployment says about it is taken over; a new key ends the PATs drawn under the old one.
-/// One that waited for her is vouched for now; one she revoked stays revoked.
+/// One that waited for her is vouched for now; what she revoked is hers to bring back, also when it has asked again
+/// (FED-37).
 fn confirm(
     db: &Connection,
     owner: &OwnerName,
@@ -127,14 +129,28 @@ fn confirm(
         servers::end_pats(db, owner, &server.client_id)?;
     }
     db.prepare_cached(
-        "UPDATE resource_servers SET name = ?3, resource_uri = ?4 WHERE owner = ?1 AND client_id = ?2",
+        "UPDATE resource_servers SET name = ?3, resource_uri = ?4, introduced_by = ?5
+         WHERE owner = ?1 AND client_id = ?2",
     )?
-    .execute((owner.as_str(), server.client_id.as_str(), &server.name, &server.resource_uri))?;
-    if standing == Standing::Pending {
+    .execute((
+        owner.as_str(),
+        server.client_id.as_str(),
+        &server.name,
+        &server.resource_uri,
+        word(&IntroducedBy::Setup)?,
+    ))?;
+    if standing == Standing::Pending && !was_withdrawn(db, owner, &server.client_id)? {
         servers::place(db, owner, &server.client_id, Standing::Active, &Author::Setup)?;
         vouched(db, owner, server, now, &json!({ "resource_server": server.client_id }))?;
     }
     Ok(())
+}
+
+fn was_withdrawn(db: &Connection, owner: &OwnerName, client_id: &ClientId) -> Result<bool, Fault> {
+    let withdrawn = db
+        .prepare_cached("SELECT withdrawals > 0 FROM resource_servers WHERE owner = ?1 AND client_id = ?2")?
+        .query_row((owner.as_str(), client_id.as_str()), |row| row.get(0))?;
+    Ok(withdrawn)
 }
 
 fn known_by_key(
@@ -169,7 +185,7 @@ fn relocate(
     )?
     .execute((owner.as_str(), former.as_str(), closed.word(), body(&closed)?))?;
     db.prepare_cached(
-        "UPDATE resource_servers SET client_id = ?3, name = ?4, resource_uri = ?5
+        "UPDATE resource_servers SET client_id = ?3, name = ?4, resource_uri = ?5, introduced_by = 'setup'
          WHERE owner = ?1 AND client_id = ?2",
     )?
     .execute((
@@ -208,5 +224,6 @@ pub(super) fn server(row: &rusqlite::Row<'_>) -> Result<ResourceServer, rusqlite
         auth_method: row.get(5)?,
         registered_at: Timestamp(row.get(6)?),
         pinned_key: row.get::<_, Option<String>>(7)?.map(Thumbprint::from_text),
+        introduced_by: row.get::<_, Word<_>>(8)?.0,
     })
 }

@@ -11,6 +11,8 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+mod introduction;
+
 const ISSUER: &str = "https://as.example.test";
 
 type Answer = Result<(u16, String), FetchError>;

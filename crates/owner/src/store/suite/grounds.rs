@@ -37,6 +37,53 @@ macro_rules! store_suite_grounds {
             $crate::store::suite::servers::a_signature_is_seen_once(&$place);
         }
 
+        // FED-26, FED-27, FED-28
+        #[test]
+        fn an_introduction_waits_once() {
+            $crate::store::suite::introductions::an_introduction_waits_once(&$place);
+        }
+
+        // FED-29
+        #[test]
+        fn no_introduction_makes_an_owner() {
+            $crate::store::suite::introductions::no_introduction_makes_an_owner(&$place);
+        }
+
+        // FED-27, FED-37
+        #[test]
+        fn what_is_known_is_left_as_it_is() {
+            $crate::store::suite::introductions::what_is_known_is_left_as_it_is(&$place);
+        }
+
+        // FED-34, OWN-08
+        #[test]
+        fn a_newcomer_is_judged_once() {
+            $crate::store::suite::introductions::a_newcomer_is_judged_once(&$place);
+        }
+
+        // FED-34, FED-35, FED-36, FED-37
+        #[test]
+        fn introductions_race_a_withdrawal() {
+            $crate::store::suite::introductions::introductions_race_a_withdrawal(&$place);
+        }
+
+        // FED-28, FED-35
+        #[test]
+        fn no_token_outlives_a_withdrawal() {
+            $crate::store::suite::introductions::no_token_outlives_a_withdrawal(&$place);
+        }
+
+        // FED-36, FED-37
+        #[test]
+        fn set_up_undoes_no_withdrawal() {
+            $crate::store::suite::introductions::set_up_undoes_no_withdrawal(&$place);
+        }
+
+        #[test]
+        fn who_waits_is_capped() {
+            $crate::store::suite::introductions::who_waits_is_capped(&$place);
+        }
+
         // OWN-08
         #[test]
         fn an_answer_is_to_what_she_was_shown() {

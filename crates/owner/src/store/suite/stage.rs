@@ -10,7 +10,7 @@ use crate::decision::Answer;
 use crate::ledger::{Author, Kind, Row};
 use crate::likeness::Speaker;
 use crate::negotiation::STEP_SECONDS;
-use crate::registry::{ResourceServer, Standing};
+use crate::registry::{IntroducedBy, ResourceServer, Standing};
 use crate::step::{self, Beat, House};
 use crate::store::{Advanced, Digest, Found, Store};
 use crate::unit::{Draft, Owner, Unit};
@@ -129,6 +129,7 @@ pub(crate) fn server(owner: &str, client_id: &str, key: &str) -> ResourceServer 
         auth_method: "signature".into(),
         registered_at: NOW,
         pinned_key: Some(Thumbprint::from_text(key)),
+        introduced_by: IntroducedBy::Setup,
     }
 }
 

@@ -45,7 +45,7 @@ async fn sample(context: &Context, prompt: String) -> Answer {
     Ok(match context.peer.create_message(asked).await {
         Ok(answer) => {
             let said = answer.message.content.first().and_then(|content| content.as_text());
-            text(format!("LLM response: {}", said.map_or("", |said| &said.text)))
+            text(format!("The model said {}", said.map_or("", |said| &said.text)))
         }
         Err(fault) => failed(&fault),
     })
@@ -83,8 +83,8 @@ fn person() -> Value {
     json!({
         "type": "object",
         "properties": {
-            "username": { "type": "string", "description": "User's response" },
-            "email": { "type": "string", "description": "User's email address" },
+            "username": { "type": "string", "description": "a name" },
+            "email": { "type": "string", "description": "an address" },
         },
         "required": ["username", "email"],
     })

@@ -26,19 +26,19 @@ pub(crate) fn tools() -> Vec<Tool> {
 
 pub(crate) fn call(call: &CallToolRequestParams) -> Option<Answer> {
     let content = match call.name.as_ref() {
-        "test_simple_text" => return Some(Ok(text("This is a simple text response for testing."))),
+        "test_simple_text" => return Some(Ok(text("A text, and nothing else."))),
         "test_image_content" => vec![ContentBlock::image(PIXEL, "image/png")],
         "test_audio_content" => vec![ContentBlock::Audio(AudioContent::new(SILENCE, "audio/wav"))],
         "test_embedded_resource" => {
-            vec![written("test://embedded-resource", "text/plain", "This is an embedded resource content.")]
+            vec![written("test://embedded-resource", "text/plain", "What the resource holds.")]
         }
         "test_multiple_content_types" => vec![
-            ContentBlock::text("Multiple content types test:"),
+            ContentBlock::text("Three kinds of content:"),
             ContentBlock::image(PIXEL, "image/png"),
-            written("test://mixed-content-resource", "application/json", r#"{"test":"data","value":123}"#),
+            written("test://mixed-content-resource", "application/json", r#"{"kind":"third"}"#),
         ],
         "test_error_handling" => {
-            let said = ContentBlock::text("This tool intentionally returns an error for testing");
+            let said = ContentBlock::text("This tool has never worked.");
             return Some(Ok(CallToolResult::error(vec![said]).into()));
         }
         _ => return None,

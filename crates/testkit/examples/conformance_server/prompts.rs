@@ -37,21 +37,18 @@ pub(crate) fn get(asked: &GetPromptRequestParams) -> Result<GetPromptResponse, E
         given.and_then(Value::as_str).unwrap_or_default().to_owned()
     };
     let messages = match asked.name.as_str() {
-        "test_simple_prompt" => vec![text("This is a simple prompt for testing.")],
+        "test_simple_prompt" => vec![text("Say something.")],
         "test_prompt_with_arguments" => {
             let (first, second) = (argument("arg1"), argument("arg2"));
-            vec![text(&format!("Prompt with arguments: arg1='{first}', arg2='{second}'"))]
+            vec![text(&format!("Compare {first} with {second}."))]
         }
         "test_prompt_with_embedded_resource" => {
-            let (uri, held) = (argument("resourceUri"), "Embedded resource content for testing.");
-            vec![
-                message(written(&uri, "text/plain", held)),
-                text("Please process the embedded resource above."),
-            ]
+            let (uri, held) = (argument("resourceUri"), "What the resource holds.");
+            vec![message(written(&uri, "text/plain", held)), text("Summarize it.")]
         }
         "test_prompt_with_image" => {
             let picture = ContentBlock::image(PIXEL, "image/png");
-            vec![message(picture), text("Please analyze the image above.")]
+            vec![message(picture), text("Say what is in the picture.")]
         }
         "test_input_required_result_prompt" => return inquiring(asked),
         other => return Err(ErrorData::invalid_params(format!("there is no prompt {other}"), None)),
@@ -66,7 +63,7 @@ fn inquiring(asked: &GetPromptRequestParams) -> Result<GetPromptResponse, ErrorD
             Ok(GetPromptResult::new(vec![said]).into())
         }
         None => {
-            let question = form("What context should the prompt use?", "context", "string")?;
+            let question = form("In which setting?", "context", "string")?;
             Ok(ask([("user_context", question)], None))
         }
     }

@@ -25,7 +25,7 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
 
 pub(crate) fn read(uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let contents = match uri {
-        TEXT => text(uri, "text/plain", "This is the content of the static text resource.".into()),
+        TEXT => text(uri, "text/plain", "The same text, always.".into()),
         PICTURE => ResourceContents::BlobResourceContents {
             uri: uri.into(),
             mime_type: Some("image/png".into()),
@@ -38,7 +38,7 @@ pub(crate) fn read(uri: &str) -> Result<ReadResourceResult, ErrorData> {
                 let asked = Some(json!({ "uri": uri }));
                 return Err(ErrorData::invalid_params("there is no such resource", asked));
             };
-            let data = json!({ "id": id, "templateTest": true, "data": format!("Data for ID: {id}") });
+            let data = json!({ "id": id, "asked": uri });
             text(uri, "application/json", data.to_string())
         }
     };

@@ -43,9 +43,7 @@ pub(crate) fn call(
     let responses = call.input_responses.as_ref();
     let answer = match kind {
         "elicitation" => single(responses, "user_name", name),
-        "sampling" => {
-            single(responses, "capital_question", || Ok(sampling("What is the capital of France?")))
-        }
+        "sampling" => single(responses, "capital_question", || Ok(sampling("How much is seven times six?"))),
         "list_roots" => single(responses, "client_roots", || Ok(roots())),
         "request_state" | "tampered_state" => remembering(states, call),
         "multiple_inputs" => several(states, call),
@@ -85,7 +83,7 @@ pub(crate) fn ask<'a, R: From<InputRequiredResult>>(
 }
 
 fn name() -> Result<InputRequest, ErrorData> {
-    form("What is your name?", "name", "string")
+    form("Who is asking?", "name", "string")
 }
 
 fn sampling(prompt: &str) -> InputRequest {
@@ -122,9 +120,9 @@ fn open(states: &RequestStateCodec, call: &CallToolRequestParams) -> Result<Opti
 
 fn remembering(states: &RequestStateCodec, call: &CallToolRequestParams) -> Answer {
     if open(states, call)?.is_some() {
-        return Ok(text("state-ok"));
+        return Ok(text("It is as it was left."));
     }
-    let confirm = form("Please confirm", "ok", "boolean")?;
+    let confirm = form("Is that so?", "ok", "boolean")?;
     Ok(ask([("confirm", confirm)], Some(seal(states, &json!("asked"))?)))
 }
 
@@ -134,15 +132,15 @@ fn several(states: &RequestStateCodec, call: &CallToolRequestParams) -> Answer {
     if open(states, call)?.is_some() && keys.iter().all(|key| response(responses, key).is_some()) {
         return Ok(text("All three were answered."));
     }
-    let requests = [name()?, sampling("Generate a greeting"), roots()];
+    let requests = [name()?, sampling("Greet somebody"), roots()];
     Ok(ask(keys.into_iter().zip(requests), Some(seal(states, &json!("asked"))?)))
 }
 
 fn twice(states: &RequestStateCodec, call: &CallToolRequestParams) -> Answer {
     let round = open(states, call)?.and_then(|state| state.as_u64()).unwrap_or(0);
     let (key, question) = match round {
-        0 => ("step1", form("Step 1: What is your name?", "name", "string")?),
-        1 => ("step2", form("Step 2: What is your favorite color?", "color", "string")?),
+        0 => ("step1", form("First: who is asking?", "name", "string")?),
+        1 => ("step2", form("Second: which color?", "color", "string")?),
         _ => return Ok(text("Both were answered.")),
     };
     Ok(ask([(key, question)], Some(seal(states, &json!(round + 1))?)))
@@ -154,7 +152,7 @@ fn able(responses: Option<&InputResponses>, can: &ClientCapabilities) -> Answer 
         requests.push(("user_name", name()?));
     }
     if can.sampling.is_some() {
-        requests.push(("greeting", sampling("Generate a greeting")));
+        requests.push(("greeting", sampling("Greet somebody")));
     }
     if can.roots.is_some() {
         requests.push(("client_roots", roots()));

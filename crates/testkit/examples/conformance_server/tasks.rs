@@ -69,7 +69,7 @@ pub(crate) async fn call(
         "test_tool_with_task" => match response(call.input_responses.as_ref(), "user_name") {
             Some(said) => Ok(Job::Greet(filled(&Value::Object(said.clone()), "name"))),
             None => {
-                let asked = form("What is your name?", "name", "string");
+                let asked = form("Who is asking?", "name", "string");
                 return Some(asked.map(|name| ask([("user_name", name)], None)));
             }
         },

@@ -40,7 +40,7 @@ pub(crate) async fn call(
 ) -> Option<Answer> {
     match call.name.as_ref() {
         "test_tool_with_logging" => {
-            for said in ["Tool execution started", "Tool processing data", "Tool execution completed"] {
+            for said in ["It begins", "It goes on", "It is done"] {
                 log(context, LoggingLevel::Info, said).await;
                 sleep(STEP).await;
             }

@@ -107,20 +107,17 @@ impl Carrier {
     ) -> Option<Answer<W>> {
         let attended = Attended { way, caller, head: &incoming.head };
         let session = visit.as_ref().map(|visit| &visit.session);
-        let (turned, answer) = match self.engine.decide_within(session, incoming, &attended).await {
+        let turned = match self.engine.decide_within(session, incoming, &attended).await {
             Verdict::Permit(permit) => return self.redeem(way, permit, &incoming.head, visit, caller).await,
             Verdict::Fault(fault) => return Some(answer::fault(&fault)),
-            Verdict::Challenge(challenge) => {
-                let answer = answer::challenge(&challenge);
-                (Turned::Challenge(challenge), answer)
-            }
-            Verdict::Refuse(refusal) => {
-                let answer = answer::turn_away(&refusal);
-                (Turned::Refuse(refusal), answer)
-            }
+            Verdict::Challenge(challenge) => Turned::Challenge(challenge),
+            Verdict::Refuse(refusal) => Turned::Refuse(refusal),
         };
-        let own = way.turn_away(turned, incoming).await;
-        Some(own.map_or(answer, |own| passed_on(own.map(Carried::passed))))
+        Some(match (way.turn_away(&turned, incoming), &turned) {
+            (Some(own), _) => own.map(Carried::from),
+            (None, Turned::Challenge(challenge)) => answer::challenge(challenge),
+            (None, Turned::Refuse(refusal)) => answer::turn_away(refusal),
+        })
     }
 
     /// The answer, unless the caller hung up on it.

@@ -36,12 +36,8 @@ pub trait Way: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Response<Self::Body>, Broken>> + Send;
 
     /// The answer to what was refused, where this host has a form of its own for it. Otherwise it is answered as HTTP.
-    fn turn_away(
-        &self,
-        _turned: Turned,
-        _incoming: &Incoming,
-    ) -> impl Future<Output = Option<Response<Self::Body>>> + Send {
-        ready(None)
+    fn turn_away(&self, _turned: &Turned, _incoming: &Incoming) -> Option<Response<Bytes>> {
+        None
     }
 }
 

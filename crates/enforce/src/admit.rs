@@ -9,6 +9,7 @@ use crate::listener::{check_host, check_origin};
 use crate::resource::{Resource, Tool};
 use bytes::Bytes;
 use http::{HeaderMap, Method};
+use sayso_protocol::Json;
 use sayso_protocol::json::Limits;
 use sayso_protocol::message::{
     self, Message, MessageFault, Request, RequestId, reconcile, reconcile_mirrors,
@@ -19,6 +20,8 @@ use sayso_protocol::payload::refusal::{Code, Refusal};
 
 /// The headers of MCP's that every call may carry.
 const ROUTING: [&str; 4] = ["mcp-protocol-version", "mcp-method", "mcp-name", "mcp-session-id"];
+
+const NO_ARGUMENTS: &Json = &Json::Object(Vec::new());
 
 const INITIALIZE: &str = "initialize";
 const LAST_EVENT: &str = "last-event-id";
@@ -167,6 +170,16 @@ fn bodiless(incoming: &Incoming, body: &Bytes) -> Result<Opened, Refusal> {
     Ok(Opened { body: Bytes::new(), modern: false, said })
 }
 
+/// The tool a call names, where this resource governs one of that name.
+pub(crate) fn governed<'r>(resource: &'r Resource, name: Option<&str>) -> Result<&'r Tool, Refusal> {
+    if !resource.is_listed() {
+        let refusal = "what tools there are is not known yet; call again in a moment";
+        return Err(Refusal::new(Code::TemporarilyUnavailable, refusal));
+    }
+    name.and_then(|name| resource.tool(name))
+        .ok_or_else(|| Refusal::new(Code::UnknownTool, "this resource governs no tool of that name"))
+}
+
 fn protected<'r>(
     resource: &'r Resource,
     incoming: &Incoming,
@@ -174,14 +187,10 @@ fn protected<'r>(
     revision: Revision,
     body: &Bytes,
 ) -> Result<ProtectedCall<'r>, TurnedAway> {
-    if !resource.is_listed() {
-        let refusal = "what tools there are is not known yet; call again in a moment";
-        return Err(Refusal::new(Code::TemporarilyUnavailable, refusal).into());
-    }
     let call = request.call();
-    let Some((call, tool)) = call.and_then(|call| Some((call, resource.tool(call.name)?))) else {
-        return Err(Refusal::new(Code::UnknownTool, "this resource governs no tool of that name").into());
-    };
+    let tool = governed(resource, call.map(|call| call.name))?;
+    // INVARIANT: `governed` knows no call without a name.
+    let arguments = call.map_or(NO_ARGUMENTS, |call| call.arguments());
     reconcile_mirrors(&incoming.head.headers, &tool.settings.mirrors, request, revision)?;
     if request.declares_tasks() {
         let refusal = "a protected call is not run as a task here; call again without declaring tasks";
@@ -195,7 +204,7 @@ fn protected<'r>(
         tool,
         body: body.clone(),
         modern: revision.is_modern(),
-        operation: Operation::of(tool.settings.tool.clone(), call.arguments()).ok(),
+        operation: Operation::of(tool.settings.tool.clone(), arguments).ok(),
         says_more,
     })
 }

@@ -6,6 +6,7 @@
 use crate::admit::{self, Admitted, Opened, ProtectedCall, Said, TurnedAway};
 use crate::authority::{Authority, Unavailable, random_text};
 use crate::call::{Head, Incoming};
+use crate::carry::Turned;
 use crate::grant::{Approval, Denied, Presented, prove_owner};
 use crate::observe::{self, Known, Observer};
 use crate::policy;
@@ -14,9 +15,11 @@ use crate::replay::{Claim, Replay};
 use crate::resource::{Resource, Tool};
 use crate::session::{self, Named, Session, Shown};
 use crate::verdict::{Permit, Verdict};
+use http::HeaderMap;
 use sayso_protocol::payload::protection::{AccessReport, PermissionFault};
 use sayso_protocol::payload::refusal::{Code, Refusal};
 use sayso_protocol::{NegotiationId, Timestamp};
+use std::convert::Infallible;
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -139,6 +142,30 @@ impl Engine {
     /// When her authority cannot be told.
     pub async fn report(&self, call: AccessReport, summary: &str) -> Result<(), Unavailable> {
         self.authority.report(&AccessReport { summary: Some(summary.to_owned()), ..call }).await
+    }
+
+    /// The answer to a call of a tool that no HTTP request carried: nobody can show a grant for it or prove anything,
+    /// so it gets a ticket at most, for the resource's HTTP address (D-15).
+    pub async fn turn_away(&self, tool: Option<&str>) -> Turned {
+        let began = Instant::now();
+        let resource = self.registry.snapshot();
+        let mut trail = Trail::default();
+        let governed = admit::governed(&resource, tool);
+        let tool = governed.as_ref().ok().map(|tool| &tool.settings.tool);
+        let verdict: Verdict<Infallible> = match &governed {
+            Ok(tool) => self.challenge(&resource, tool, &mut trail).await,
+            Err(refusal) => Verdict::Refuse(refusal.clone()),
+        };
+        let known = Known { headers: &HeaderMap::new(), tool, family: trail.family.as_ref() };
+        self.count(observe::tell(&verdict, &known), began);
+        match verdict {
+            Verdict::Challenge(challenge) => Turned::Challenge(challenge),
+            Verdict::Refuse(refusal) => Turned::Refuse(refusal),
+            // INVARIANT: a challenge is given, or refused.
+            Verdict::Permit(_) | Verdict::Fault(_) => {
+                Turned::Refuse(Refusal::new(Code::TemporarilyUnavailable, Unavailable::Exhausted.to_string()))
+            }
+        }
     }
 
     async fn judge<O: Outlet>(

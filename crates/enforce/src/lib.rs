@@ -3,10 +3,12 @@
 //! A host is two functions, request to [`Incoming`] and [`Verdict`] to response, around [`Engine::decide`]. This crate
 //! knows no server framework, and never sees the owner's policy: it asks her authority and keeps the answer.
 
+pub mod address;
 mod admit;
 pub mod answer;
 pub mod authority;
 pub mod call;
+pub mod carry;
 pub mod consequence;
 pub mod engine;
 mod grant;
@@ -24,6 +26,7 @@ mod scripted;
 pub mod session;
 pub mod verdict;
 
+pub use address::Address;
 pub use authority::{Authority, AuthorityKeys, Unavailable};
 pub use call::{Body, Head, Incoming};
 pub use engine::{Clock, Engine, Outlet};

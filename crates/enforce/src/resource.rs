@@ -52,6 +52,22 @@ pub struct ToolSettings {
     pub mirrors: Vec<Mirror>,
 }
 
+impl ToolSettings {
+    /// A tool whose grants may be for many calls, and of which nothing more is known.
+    pub fn new(tool: ToolName, resource_id: ResourceId, scopes: Vec<Scope>) -> Self {
+        Self {
+            tool,
+            resource_id,
+            scopes,
+            single_use: false,
+            consequence: None,
+            definition: None,
+            surface: None,
+            mirrors: Vec::new(),
+        }
+    }
+}
+
 /// A resource as configuration names it.
 #[derive(Debug, Clone)]
 pub struct ResourceSettings {

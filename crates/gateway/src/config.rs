@@ -3,20 +3,19 @@
 //! A resource's address, hosts, client id and endpoints all follow from the one public URL, so they cannot contradict one
 //! another. Reading files and environment is the binary's.
 
-use crate::session::Sessions;
 use crate::upstream::{BadUpstream, Upstream, UpstreamConfig};
+use sayso_enforce::carry::Carrier;
 use sayso_enforce::listing::{Listing, Reader};
-use sayso_enforce::publish::{JWKS, OWNER_RESOURCES, is_reserved};
+use sayso_enforce::publish::is_reserved;
 use sayso_enforce::reading::Bodies;
 use sayso_enforce::resource::{BadResource, ToolSettings};
 use sayso_enforce::{
-    Authority, Clock, Enforcement, Engine, Observer, Published, Registry, Replay, Resource, ResourceSettings,
+    Address, Authority, Clock, Enforcement, Engine, Observer, Published, Registry, Replay, Resource,
+    ResourceSettings,
 };
 use sayso_protocol::payload::edition::Edition;
-use sayso_protocol::sig::authority_of;
-use sayso_protocol::{ClientId, OwnerName, Realm, ResourceId, SigningKey};
+use sayso_protocol::{OwnerName, Realm, ResourceId, SigningKey};
 use std::sync::{Arc, Mutex, PoisonError};
-use url::Url;
 
 /// Default limit of a request body, in bytes.
 pub const BODY_LIMIT: usize = 4 << 20;
@@ -109,9 +108,8 @@ pub enum BadGateway {
 
 /// A resource and the way to it.
 pub(crate) struct Site {
-    pub(crate) engine: Engine,
+    pub(crate) carrier: Arc<Carrier>,
     pub(crate) upstream: Upstream,
-    pub(crate) sessions: Sessions,
 }
 
 pub(crate) struct Inner {
@@ -143,20 +141,21 @@ impl Gateway {
         clock: Clock,
         observer: Option<Arc<dyn Observer>>,
     ) -> Result<Self, BadGateway> {
-        let public = Public::parse(&config)?;
+        let public = Address::parse(&config.public_url, &config.hosts).map_err(|_| BadGateway::PublicUrl)?;
         let replay = Arc::new(Replay::new(clock()));
         let mut sites: Vec<Arc<Site>> = Vec::new();
-        let mut origins = vec![public.origin.clone()];
+        let mut origins = vec![public.at("")];
         let mut resources: Vec<Registry> = Vec::new();
         for entry in config.resources {
             let path = entry.path.clone();
             origins.extend(entry.allowed_origins.iter().cloned());
-            let resource = Resource::new(public.settings(&entry, config.body_limit))
+            let resource = Resource::new(settings(&public, &entry, config.body_limit))
                 .map_err(|reason| BadGateway::Resource { path: path.clone(), reason })?;
             let upstream = Upstream::open(entry.upstream)
                 .map_err(|reason| BadGateway::Upstream { path: path.clone(), reason })?;
             let authority = entry.authority;
-            if sites.iter().any(|site| site.engine.resource().path() == resource.path()) || is_reserved(&path)
+            if sites.iter().any(|site| site.engine().resource().path() == resource.path())
+                || is_reserved(&path)
             {
                 return Err(BadGateway::Path(path));
             }
@@ -167,12 +166,12 @@ impl Gateway {
             resources.push(registry.clone());
             let engine = Engine::new(registry, authority, Arc::clone(&replay), Arc::clone(&clock))
                 .observed(observer.clone());
-            let sessions = Sessions::of(upstream.clone());
-            sites.push(Arc::new(Site { engine, upstream, sessions }));
+            let carrier = Arc::new(Carrier::new(engine, Arc::new(upstream.clone())));
+            sites.push(Arc::new(Site { carrier, upstream }));
         }
         let readers = config.readers;
-        let listing = Listing::new(&public.endpoint, resources.clone(), readers, replay, Arc::clone(&clock));
-        let (key, hosts) = (config.key, public.hosts);
+        let listing = Listing::new(public.listing(), resources.clone(), readers, replay, Arc::clone(&clock));
+        let (key, hosts) = (config.key, public.hosts().to_vec());
         Ok(Self(Arc::new(Inner {
             sites,
             published: Published { resources, listing, key, hosts, origins, clock },
@@ -191,12 +190,12 @@ impl Gateway {
         let bad = |reason| BadGateway::Resource { path: path.to_owned(), reason };
         // One at a time: two that agree with what is served may contradict each other.
         let _alone = self.0.replacing.lock().unwrap_or_else(PoisonError::into_inner);
-        let wanted = site.engine.resource().with_tools(tools.clone()).map_err(bad)?;
+        let wanted = site.engine().resource().with_tools(tools.clone()).map_err(bad)?;
         let mut others = self.0.sites.iter().filter(|other| !Arc::ptr_eq(other, site));
-        if let Some(id) = others.find_map(|other| shared_id(&other.engine.resource(), &wanted)) {
+        if let Some(id) = others.find_map(|other| shared_id(&other.engine().resource(), &wanted)) {
             return Err(BadGateway::Shared { path: path.to_owned(), id });
         }
-        site.engine.registry().replace(tools).map_err(bad)
+        site.engine().registry().replace(tools).map_err(bad)
     }
 
     /// The server behind the resource at a path.
@@ -214,54 +213,36 @@ fn shared_id(one: &Resource, other: &Resource) -> Option<ResourceId> {
     others.find(|id| authority(one) == authority(other) && ids.contains(id))
 }
 
-/// What follows from the public URL.
-struct Public {
-    origin: String,
-    client_id: ClientId,
-    hosts: Vec<String>,
-    endpoint: Url,
+fn settings(public: &Address, config: &ResourceConfig, body_limit: usize) -> ResourceSettings {
+    ResourceSettings {
+        url: public.at(&config.path),
+        realm: config.realm.clone(),
+        as_uri: config.as_uri.clone(),
+        client_id: public.client_id().clone(),
+        owner: config.owner.clone(),
+        edition: config.edition,
+        tools: config.tools.clone(),
+        enforcement: config.enforcement,
+        open_methods: config.open_methods.clone(),
+        allowed_origins: config.allowed_origins.clone(),
+        hosts: public.hosts().to_vec(),
+        accept_uncovered_body: config.accept_uncovered_body,
+        serve_query: config.serve_query,
+        body_limit,
+        jwks_uri: public.jwks_uri(),
+        owner_resources_endpoint: public.listing().to_string(),
+    }
 }
 
-impl Public {
-    fn parse(config: &GatewayConfig) -> Result<Self, BadGateway> {
-        let url = Url::parse(&config.public_url).map_err(|_| BadGateway::PublicUrl)?;
-        let origin = url.origin().ascii_serialization();
-        if origin != config.public_url || !matches!(url.scheme(), "http" | "https") {
-            return Err(BadGateway::PublicUrl);
-        }
-        let mut hosts = config.hosts.clone();
-        hosts.push(authority_of(&url).ok_or(BadGateway::PublicUrl)?);
-        let endpoint =
-            Url::parse(&format!("{origin}{OWNER_RESOURCES}")).map_err(|_| BadGateway::PublicUrl)?;
-        let client_id = ClientId::parse(origin.clone()).map_err(|_| BadGateway::PublicUrl)?;
-        Ok(Self { origin, client_id, hosts, endpoint })
-    }
-
-    fn settings(&self, config: &ResourceConfig, body_limit: usize) -> ResourceSettings {
-        ResourceSettings {
-            url: format!("{}{}", self.origin, config.path),
-            realm: config.realm.clone(),
-            as_uri: config.as_uri.clone(),
-            client_id: self.client_id.clone(),
-            owner: config.owner.clone(),
-            edition: config.edition,
-            tools: config.tools.clone(),
-            enforcement: config.enforcement,
-            open_methods: config.open_methods.clone(),
-            allowed_origins: config.allowed_origins.clone(),
-            hosts: self.hosts.clone(),
-            accept_uncovered_body: config.accept_uncovered_body,
-            serve_query: config.serve_query,
-            body_limit,
-            jwks_uri: format!("{}{JWKS}", self.origin),
-            owner_resources_endpoint: format!("{}{OWNER_RESOURCES}", self.origin),
-        }
+impl Site {
+    pub(crate) fn engine(&self) -> &Engine {
+        self.carrier.engine()
     }
 }
 
 impl Inner {
-    /// The resource at exactly this path: other spellings of it are nothing (see `proxy`).
+    /// The resource at exactly this path: other spellings of it are nothing.
     pub(crate) fn site(&self, path: &str) -> Option<&Arc<Site>> {
-        self.sites.iter().find(|site| site.engine.resource().path() == path)
+        self.sites.iter().find(|site| site.engine().resource().path() == path)
     }
 }

@@ -1,16 +1,11 @@
 //! Host one of the enforcement core: a reverse proxy ahead of an MCP server that knows nothing about any of this.
 //!
-//! Two functions around the core, request to facts and verdict to response, and what a proxy owes beside them: a bounded
-//! body, one upstream connection a permit, and the resource's published documents. Whether a call may pass is never
-//! decided here.
+//! The core reads, decides and carries the answer; this is the way to the upstream, one connection a permit, and the
+//! listener with the resource's published documents. Whether a call may pass is never decided here.
 
 pub mod classify;
 mod config;
-mod events;
-mod proxy;
 mod serve;
-mod session;
-mod stream;
 pub mod survey;
 mod upstream;
 

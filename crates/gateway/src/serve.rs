@@ -4,7 +4,7 @@
 //! stripped, so every other spelling of a resource is not found.
 
 use crate::config::Gateway;
-use crate::proxy;
+use crate::upstream::Route;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -22,7 +22,10 @@ async fn dispatch(State(Gateway(gateway)): State<Gateway>, request: Request) -> 
     let (parts, body) = request.into_parts();
     let head = Head { method: parts.method, target: parts.uri, headers: parts.headers };
     match gateway.site(head.path()) {
-        Some(site) => proxy::pass(Arc::clone(site), &gateway.bodies, head, body).await,
+        Some(site) => {
+            let (carrier, route) = (Arc::clone(&site.carrier), Route(site.upstream.clone()));
+            carrier.pass(route, &gateway.bodies, head, body).await.map(Body::new)
+        }
         None => gateway.published.answer(&head).await.map(Body::from),
     }
 }

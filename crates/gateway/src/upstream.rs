@@ -14,12 +14,13 @@ pub use self::http::HttpSettings;
 pub(crate) use self::http::HttpUpstream;
 pub use credential::{BadCredential, Credential};
 
-use crate::session::{CAPACITY, SESSION};
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Response};
+use async_trait::async_trait;
 use axum::body::Body;
 use bytes::Bytes;
-use sayso_enforce::{Head, Outlet, Unavailable};
-use sayso_protocol::payload::refusal::Forwarded;
+pub(crate) use sayso_enforce::carry::Broken;
+use sayso_enforce::carry::{Farewell, SESSION, Sent, Way};
+use sayso_enforce::{Head, Incoming, Unavailable};
 use std::sync::Arc;
 use stdio::{StdioCommand, StdioUpstream};
 use tokio::sync::watch;
@@ -97,12 +98,6 @@ pub(crate) enum Sender {
     Slot(stdio::Slot),
 }
 
-/// The way out for one request; what is checked out depends on the revision it speaks.
-pub(crate) struct Route<'a> {
-    upstream: &'a Upstream,
-    head: &'a Head,
-}
-
 impl Upstream {
     /// Opens an upstream.
     ///
@@ -123,22 +118,53 @@ impl Upstream {
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.0.changes.subscribe()
     }
+}
 
-    pub(crate) fn route<'a>(&'a self, head: &'a Head) -> Route<'a> {
-        Route { upstream: self, head }
-    }
+/// The way of one request.
+pub(crate) struct Route(pub(crate) Upstream);
 
-    /// The answer to a request in a revision that this server is known not to speak.
-    pub(crate) async fn unspoken(&self, head: &Head, body: &sayso_enforce::Body) -> Option<Response<Body>> {
-        match (&self.0.kind, body) {
-            (Kind::Stdio(upstream), sayso_enforce::Body::Whole(body)) => upstream.unspoken(head, body).await,
+impl Way for Route {
+    type Sender = Sender;
+    type Body = Body;
+
+    async fn unspoken(&self, incoming: &Incoming) -> Option<Response<Body>> {
+        match (&self.0.0.kind, &incoming.body) {
+            (Kind::Stdio(upstream), sayso_enforce::Body::Whole(body)) => {
+                upstream.unspoken(&incoming.head, body).await
+            }
             _ => None,
         }
     }
 
-    /// Tells the server that a session of its is over.
-    pub(crate) async fn leave(&self, session: HeaderValue) {
-        let headers = HeaderMap::from_iter([(HeaderName::from_static(SESSION), session)]);
+    /// What is checked out depends on the session of the request, and on the revision it speaks.
+    async fn checkout(&self, head: &Head) -> Result<Sender, Unavailable> {
+        match &self.0.0.kind {
+            Kind::Http(upstream) => upstream.checkout().await.map(Sender::Connection),
+            Kind::Stdio(upstream) => upstream.checkout(head).await.map(Sender::Slot),
+        }
+    }
+
+    async fn send(&self, sent: Sent<'_, Sender>) -> Result<Response<Body>, Broken> {
+        let Sent { sender, head, body, .. } = sent;
+        match (&self.0.0.kind, sender) {
+            (Kind::Http(upstream), Some(Sender::Connection(sender))) => {
+                upstream.send_once(sender, head, body).await
+            }
+            (Kind::Http(upstream), None) => upstream.send(head, body).await,
+            (Kind::Stdio(upstream), Some(Sender::Slot(slot))) => upstream.send(Some(slot), head, body).await,
+            (Kind::Stdio(upstream), None) => upstream.send(None, head, body).await,
+            // INVARIANT: a sender was checked out of this very upstream.
+            (Kind::Http(_), Some(Sender::Slot(_))) | (Kind::Stdio(_), Some(Sender::Connection(_))) => {
+                Err(Broken::Unreachable)
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Farewell for Upstream {
+    async fn leave(&self, theirs: HeaderValue) {
+        let headers = HeaderMap::from_iter([(HeaderName::from_static(SESSION), theirs)]);
         match &self.0.kind {
             Kind::Http(upstream) => {
                 if upstream.ask(Method::DELETE, headers, Bytes::new()).await.is_err() {
@@ -149,66 +175,11 @@ impl Upstream {
         }
     }
 
-    /// How many sessions it has room for.
-    pub(crate) fn capacity(&self) -> usize {
+    fn capacity(&self) -> usize {
         match &self.0.kind {
-            Kind::Http(_) => CAPACITY,
+            Kind::Http(_) => usize::MAX,
+            // A process each.
             Kind::Stdio(_) => stdio::CHILDREN,
-        }
-    }
-
-    /// Sends a message, once; over what was checked out for it, where something was.
-    pub(crate) async fn send(
-        &self,
-        sender: Option<Sender>,
-        head: &Head,
-        body: Bytes,
-    ) -> Result<Response<Body>, Broken> {
-        match (&self.0.kind, sender) {
-            (Kind::Http(upstream), Some(Sender::Connection(sender))) => {
-                upstream.send_once(sender, head, body).await
-            }
-            (Kind::Http(upstream), None) => upstream.send(head, body).await,
-            (Kind::Stdio(upstream), Some(Sender::Slot(slot))) => upstream.send(Some(slot), head, body).await,
-            (Kind::Stdio(upstream), None) => upstream.send(None, head, body).await,
-            // INVARIANT: a sender comes from this upstream's own route.
-            (Kind::Http(_), Some(Sender::Slot(_))) | (Kind::Stdio(_), Some(Sender::Connection(_))) => {
-                Err(Broken::Unreachable)
-            }
-        }
-    }
-}
-
-impl Outlet for Route<'_> {
-    type Sender = Sender;
-
-    async fn checkout(&self) -> Result<Sender, Unavailable> {
-        match &self.upstream.0.kind {
-            Kind::Http(upstream) => upstream.checkout().await.map(Sender::Connection),
-            Kind::Stdio(upstream) => upstream.checkout(self.head).await.map(Sender::Slot),
-        }
-    }
-}
-
-/// Why there is no response of the upstream's to pass on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Broken {
-    /// No connection came about, so nothing was sent.
-    #[error("the server behind this address cannot be reached")]
-    Unreachable,
-    /// The connection broke; the server may have acted.
-    #[error("the server behind this address broke off the exchange")]
-    Interrupted,
-    /// It answered with something that is not passed on: a redirect, or a change of protocol.
-    #[error("the server behind this address answered with a redirect or another protocol")]
-    Elsewhere,
-}
-
-impl Broken {
-    pub(crate) fn forwarded(self) -> Forwarded {
-        match self {
-            Broken::Unreachable => Forwarded::No,
-            Broken::Interrupted | Broken::Elsewhere => Forwarded::Unknown,
         }
     }
 }

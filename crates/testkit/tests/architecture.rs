@@ -14,12 +14,13 @@ use sayso_testkit::source;
 use serde_json::Value;
 
 /// Who may name whom. `testkit` may name anybody and nobody may name it.
-const ARROWS: [(&str, &[&str]); 9] = [
+const ARROWS: [(&str, &[&str]); 10] = [
     ("sayso-protocol", &[]),
     ("sayso-listen", &[]),
     ("sayso-fetch", &["sayso-protocol"]),
     ("sayso-enforce", &["sayso-protocol", "sayso-fetch"]),
     ("sayso-gateway", &["sayso-protocol", "sayso-enforce", "sayso-listen"]),
+    ("sayso-embed", &["sayso-protocol", "sayso-fetch", "sayso-enforce"]),
     ("sayso-owner", &["sayso-protocol"]),
     ("sayso-authority", &["sayso-protocol", "sayso-fetch", "sayso-listen", "sayso-owner"]),
     ("sayso-agent", &["sayso-protocol", "sayso-fetch"]),
@@ -42,9 +43,10 @@ const ARROWS: [(&str, &[&str]); 9] = [
 const POWERS: [(&str, &[&str]); 7] = [
     ("reqwest", &["sayso-fetch"]),
     ("rusqlite", &["sayso-authority"]),
-    ("axum", &["sayso-authority", "sayso-gateway", "sayso-listen", "sayso"]),
+    // Of the host inside a server, for its examples alone.
+    ("axum", &["sayso-authority", "sayso-gateway", "sayso-embed", "sayso-listen", "sayso"]),
     ("hyper", &["sayso-gateway", "sayso-listen"]),
-    ("rmcp", &["sayso"]),
+    ("rmcp", &["sayso-embed", "sayso"]),
     ("clap", &["sayso"]),
     ("anyhow", &["sayso"]),
 ];

@@ -4,10 +4,10 @@
 //! is surveyed now and then all the same.
 
 use super::remote::{Listening, Remote};
-use crate::events::{Events, Told};
 use crate::upstream::stdio::TOOLS_CHANGED;
 use crate::upstream::{HttpUpstream, Kind, Upstream};
 use http_body_util::BodyExt;
+use sayso_enforce::carry::{Events, Told};
 use sayso_protocol::Json;
 use sayso_protocol::json::Limits;
 use std::future::pending;

@@ -4,13 +4,13 @@
 //! may ask to keep (D-13, D-30). No redirect is followed, and no more is read than the survey may.
 
 use super::{About, BYTES, SurveyFault, read};
-use crate::events::{Events, Told};
 use crate::upstream::stdio::{Era, LEGACY, MODERN, own_initialize, own_meta};
 use crate::upstream::{Broken, HttpUpstream};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use sayso_enforce::carry::{Events, Told};
 use sayso_protocol::Json;
 use sayso_protocol::method::Revision;
 use serde_json::{Value, json};

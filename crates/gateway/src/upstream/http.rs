@@ -96,7 +96,7 @@ impl HttpUpstream {
     pub(crate) async fn send(&self, head: &Head, body: Bytes) -> Result<Response<Body>, Broken> {
         let target = format!("{}{}", self.origin, self.target(head));
         let request = self.request(head.method.clone(), &target, headers::outbound(&head.headers), body)?;
-        passed_on(self.exchange(request).await?)
+        Ok(self.exchange(request).await?.map(Body::new))
     }
 
     /// Sends over a checked-out connection, which ends with this exchange.
@@ -108,7 +108,8 @@ impl HttpUpstream {
     ) -> Result<Response<Body>, Broken> {
         let request =
             self.request(head.method.clone(), &self.target(head), headers::outbound(&head.headers), body)?;
-        passed_on(sender.send_request(request).await.map_err(|_| Broken::Interrupted)?)
+        let sent = sender.send_request(request).await;
+        sent.map(|response| response.map(Body::new)).map_err(|_| Broken::Interrupted)
     }
 
     /// Sends a request of our own, once, over the pool.
@@ -173,15 +174,4 @@ impl HttpUpstream {
         sender.ready().await.ok()?;
         Some(sender)
     }
-}
-
-/// A response as the agent gets it: its body untouched, whatever streams through it.
-fn passed_on(response: Response<Incoming>) -> Result<Response<Body>, Broken> {
-    let status = response.status();
-    if status.is_redirection() || status.is_informational() {
-        return Err(Broken::Elsewhere);
-    }
-    let mut response = response.map(Body::new);
-    headers::strip(response.headers_mut());
-    Ok(response)
 }

@@ -5,7 +5,7 @@
 
 /// What a stream told.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub enum Told {
     /// The id by which a stream can be taken up again after this.
     Id(Vec<u8>),
     /// The data of a whole event.
@@ -13,7 +13,7 @@ pub(crate) enum Told {
 }
 
 /// A reader of events.
-pub(crate) struct Events {
+pub struct Events {
     limit: usize,
     line: Vec<u8>,
     data: Option<Vec<u8>>,
@@ -25,12 +25,12 @@ pub(crate) struct Events {
 
 impl Events {
     /// Holds at most `limit` bytes of an event.
-    pub(crate) fn bounded(limit: usize) -> Self {
+    pub fn bounded(limit: usize) -> Self {
         Self { limit, line: Vec::new(), data: None, long: (false, false), returned: false }
     }
 
     /// Reads on; what is complete now.
-    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Vec<Told> {
+    pub fn feed(&mut self, bytes: &[u8]) -> Vec<Told> {
         let mut complete = Vec::new();
         for byte in bytes {
             let follows = std::mem::replace(&mut self.returned, *byte == b'\r');

@@ -1,12 +1,13 @@
-//! Legacy sessions over HTTP: our ids for the upstream's, in this process alone (D-13).
+//! Legacy sessions over HTTP: our ids for the server's, in this process alone (D-13).
 //!
-//! An id of ours is 256 random bits; the upstream's never leaves. Whose a session is, the engine says; this is how many
+//! An id of ours is 256 random bits; the server's never leaves. Whose a session is, the engine says; this is how many
 //! there are, how long they live, and which headers name them. After a restart every id is unknown.
 
-use crate::upstream::Upstream;
-use axum::body::Body;
+use crate::call::Head;
+use crate::session::{Named, Session};
+use crate::verdict::Clearance;
+use async_trait::async_trait;
 use http::{HeaderValue, Method, Response, StatusCode};
-use sayso_enforce::{Clearance, Head, Named, Session};
 use sayso_protocol::method::Revision;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,30 +16,43 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout};
 
-/// Most sessions of one resource whose server is reached over HTTP.
-pub(crate) const CAPACITY: usize = 10_000;
+/// Most sessions of one resource, unless its server has room for fewer.
+pub(super) const CAPACITY: usize = 10_000;
 /// How long a session is kept in which nothing is said, either way.
-pub(crate) const IDLE: Duration = Duration::from_secs(3600);
+pub(super) const IDLE: Duration = Duration::from_secs(3600);
 /// How long a session that is somebody's keeps its place in a full table in which nothing is said.
 const STALE: Duration = Duration::from_secs(600);
 /// How often sessions are looked through for idle ones.
 const SWEEP: Duration = Duration::from_secs(60);
-/// Longest id of an upstream's that is kept.
+/// Longest id of a server's that is kept.
 const LONGEST: usize = 1024;
-/// How long an upstream may take to be told that a session is over, and how many are told at once.
+/// How long a server may take to be told that a session is over, and how many are told at once.
 const FAREWELL: Duration = Duration::from_secs(2);
 const FAREWELLS: usize = 16;
 
 /// How long a server has to notice that a listener is gone before another comes.
 const LETTING_GO: Duration = Duration::from_millis(50);
 
-pub(crate) const SESSION: &str = "mcp-session-id";
+/// The header that names a session.
+pub const SESSION: &str = "mcp-session-id";
 const LAST_EVENT: &str = "last-event-id";
 const VERSION: &str = "mcp-protocol-version";
 
+/// Whoever tells a server that a session of its is over.
+#[async_trait]
+pub trait Farewell: Send + Sync {
+    /// Says so, by the server's own name for it; nobody waits for what it says to that.
+    async fn leave(&self, theirs: HeaderValue);
+
+    /// How many sessions it has room for.
+    fn capacity(&self) -> usize {
+        CAPACITY
+    }
+}
+
 /// The sessions of one resource.
-pub(crate) struct Sessions {
-    upstream: Upstream,
+pub(super) struct Sessions {
+    farewell: Arc<dyn Farewell>,
     table: Mutex<Table>,
     capacity: usize,
     farewells: Arc<Semaphore>,
@@ -50,8 +64,8 @@ struct Table {
 }
 
 /// A session and the names it has on both sides.
-pub(crate) struct Visit {
-    pub(crate) session: Arc<Session>,
+pub(super) struct Visit {
+    pub(super) session: Arc<Session>,
     ours: HeaderValue,
     theirs: HeaderValue,
     used: Mutex<Instant>,
@@ -60,14 +74,14 @@ pub(crate) struct Visit {
 }
 
 /// The session a request names.
-pub(crate) enum Found {
+pub(super) enum Found {
     Nothing,
     Visit(Arc<Visit>),
     Unknown,
 }
 
 impl Found {
-    pub(crate) fn named(&self) -> Named<'_> {
+    pub(super) fn named(&self) -> Named<'_> {
         match self {
             Found::Nothing => Named::Nothing,
             Found::Visit(visit) => Named::Known(&visit.session),
@@ -75,7 +89,7 @@ impl Found {
         }
     }
 
-    pub(crate) fn visit(self) -> Option<Arc<Visit>> {
+    pub(super) fn visit(self) -> Option<Arc<Visit>> {
         if let Found::Visit(visit) = self { Some(visit) } else { None }
     }
 }
@@ -87,13 +101,13 @@ impl Visit {
     }
 
     /// Something was said in it.
-    pub(crate) fn touch(&self) {
+    pub(super) fn touch(&self) {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
     /// A stream is about to be taken up again. A server gives one stream to one listener, so those that are read on for
     /// nobody are let go first.
-    pub(crate) async fn take_up(&self) {
+    pub(super) async fn take_up(&self) {
         if self.taken_up.receiver_count() > 0 {
             self.taken_up.send_modify(|count| *count = count.wrapping_add(1));
             sleep(LETTING_GO).await;
@@ -101,7 +115,7 @@ impl Visit {
     }
 
     /// Returns when what is read on for nobody is to be let go.
-    pub(crate) async fn is_taken_up(&self) {
+    pub(super) async fn is_taken_up(&self) {
         // INVARIANT: the sender lives as long as this.
         let _ = self.taken_up.subscribe().changed().await;
     }
@@ -114,25 +128,25 @@ impl Visit {
 /// Whether a request is of a revision without sessions, where hanging up cancels.
 ///
 /// INVARIANT: where it matters the engine holds this header against the body.
-pub(crate) fn is_modern(head: &Head) -> bool {
+pub(super) fn is_modern(head: &Head) -> bool {
     let revision = head.headers.get(VERSION).and_then(|value| value.to_str().ok());
     revision.and_then(|text| text.trim().parse::<Revision>().ok()).is_some_and(Revision::is_modern)
 }
 
 impl Sessions {
-    pub(crate) fn of(upstream: Upstream) -> Self {
-        let capacity = upstream.capacity();
-        Self::bounded(upstream, capacity)
+    pub(super) fn of(farewell: Arc<dyn Farewell>) -> Self {
+        let capacity = farewell.capacity().min(CAPACITY);
+        Self::bounded(farewell, capacity)
     }
 
-    pub(crate) fn bounded(upstream: Upstream, capacity: usize) -> Self {
+    pub(super) fn bounded(farewell: Arc<dyn Farewell>, capacity: usize) -> Self {
         let table = Table { by_id: HashMap::new(), swept: Instant::now() };
         let farewells = Arc::new(Semaphore::new(FAREWELLS));
-        Self { upstream, table: Mutex::new(table), capacity, farewells }
+        Self { farewell, table: Mutex::new(table), capacity, farewells }
     }
 
     /// The session a request names, if its revision has them. Two names are none, and refused as what they are.
-    pub(crate) fn find(&self, head: &Head) -> Found {
+    pub(super) fn find(&self, head: &Head) -> Found {
         let mut lines = head.headers.get_all(SESSION).iter();
         let (Some(name), None, false) = (lines.next(), lines.next(), is_modern(head)) else {
             return Found::Nothing;
@@ -155,7 +169,7 @@ impl Sessions {
     /// Whether there is room for another session: always, but for a table full of sessions that are somebody's and in
     /// which something was said of late. One that is nobody's yet makes room, else one that is stale: the one that was
     /// silent longest.
-    pub(crate) fn has_room(&self) -> bool {
+    pub(super) fn has_room(&self) -> bool {
         let mut table = self.table();
         let full = table.by_id.len() >= self.capacity;
         if full || table.swept.elapsed() > SWEEP {
@@ -186,7 +200,7 @@ impl Sessions {
     }
 
     /// Ends a session here.
-    pub(crate) fn end(&self, visit: &Arc<Visit>) {
+    pub(super) fn end(&self, visit: &Arc<Visit>) {
         if let Ok(ours) = visit.ours.to_str() {
             self.table().by_id.remove(ours);
         }
@@ -209,11 +223,11 @@ impl Sessions {
         Some(visit)
     }
 
-    /// Puts our name of its session on a response, where it has one, and takes the upstream's off. The session the
+    /// Puts our name of its session on a response, where it has one, and takes the server's off. The session the
     /// response belongs to comes back.
-    pub(crate) fn rename<S>(
+    pub(super) fn rename<S, B>(
         &self,
-        response: &mut Response<Body>,
+        response: &mut Response<B>,
         clearance: &Clearance<S>,
         visit: Option<Arc<Visit>>,
     ) -> Result<Option<Arc<Visit>>, NoRoom> {
@@ -235,12 +249,12 @@ impl Sessions {
         Ok(Some(visit))
     }
 
-    /// Tells the upstream that a session is over, if not too many are told at once; it ends by itself as well.
+    /// Tells the server that a session is over, if not too many are told at once; it ends by itself as well.
     fn say_farewell(&self, visit: Arc<Visit>) {
         let Ok(place) = Arc::clone(&self.farewells).try_acquire_owned() else { return };
-        let upstream = self.upstream.clone();
+        let farewell = Arc::clone(&self.farewell);
         tokio::spawn(async move {
-            let _ = timeout(FAREWELL, upstream.leave(visit.theirs.clone())).await;
+            let _ = timeout(FAREWELL, farewell.leave(visit.theirs.clone())).await;
             drop(place);
         });
     }
@@ -253,16 +267,16 @@ impl Sessions {
 
 /// A session was opened for which there is no place.
 #[derive(Debug)]
-pub(crate) struct NoRoom;
+pub(super) struct NoRoom;
 
 /// Whether a request takes up a stream that broke off.
-pub(crate) fn takes_up(head: &Head) -> bool {
+pub(super) fn takes_up(head: &Head) -> bool {
     head.method == Method::GET && head.headers.contains_key(LAST_EVENT)
 }
 
-/// The head as the upstream gets it: with its own name for the session, or none, and an event only where the engine has
+/// The head as the server gets it: with its own name for the session, or none, and an event only where the engine has
 /// held it against the session's.
-pub(crate) fn outward<'h>(head: &'h Head, visit: Option<&Visit>) -> Cow<'h, Head> {
+pub(super) fn outward<'h>(head: &'h Head, visit: Option<&Visit>) -> Cow<'h, Head> {
     let listens = visit.is_some() && head.method == Method::GET;
     if visit.is_none() && !head.headers.contains_key(SESSION) && !head.headers.contains_key(LAST_EVENT) {
         return Cow::Borrowed(head);

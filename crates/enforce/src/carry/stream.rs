@@ -4,15 +4,15 @@
 //! and, in the revisions where hanging up cancels, when nobody listens. An older client's answer is read to its end even
 //! then (D-10). Its bytes pass untouched; of a session's, what its server asks is noted on the way.
 
-use crate::events::{Events, Told};
-use crate::session::Visit;
-use axum::body::Body;
+use super::body::{BoxError, Carried, Cut, Piece};
+use super::events::{Events, Told};
+use super::sessions::Visit;
+use crate::engine::Engine;
+use crate::session::{Closing, Shown};
 use bytes::Bytes;
-use futures::stream;
 use http::Response;
-use http_body::{Body as _, Frame};
-use http_body_util::{BodyExt, StreamBody};
-use sayso_enforce::{Closing, Engine, Shown};
+use http_body::{Body as HttpBody, Frame};
+use http_body_util::BodyExt;
 use sayso_protocol::message::RequestId;
 use sayso_protocol::{Json, json};
 use std::future::pending;
@@ -34,11 +34,9 @@ const ANSWER: Duration = Duration::from_millis(800);
 /// Longest event that is read for what it asks.
 const EVENT: usize = 1 << 20;
 
-type Piece = Result<Frame<Bytes>, axum::Error>;
-
 /// Whether a response goes on without its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Leaving {
+pub(super) enum Leaving {
     /// Hanging up cancels the call, or ends the listening.
     Ends,
     /// It says nothing.
@@ -46,69 +44,61 @@ pub(crate) enum Leaving {
 }
 
 /// What a response goes by.
-pub(crate) struct Terms {
-    pub(crate) engine: Engine,
-    pub(crate) leaving: Leaving,
+pub(super) struct Terms {
+    pub(super) engine: Engine,
+    pub(super) leaving: Leaving,
     /// The token of its own call.
-    pub(crate) token: Option<Shown>,
+    pub(super) token: Option<Shown>,
     /// Its session.
-    pub(crate) visit: Option<Arc<Visit>>,
+    pub(super) visit: Option<Arc<Visit>>,
     /// Until when its session is open to it.
-    pub(crate) closing: Option<Closing>,
+    pub(super) closing: Option<Closing>,
     /// When it was permitted.
-    pub(crate) since: Instant,
+    pub(super) since: Instant,
 }
 
 /// The same response, on these terms.
-pub(crate) fn carry(response: Response<Body>, mut terms: Terms) -> Response<Body> {
+pub(super) fn carry<B>(response: Response<B>, mut terms: Terms) -> Response<Carried<B>>
+where
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static,
+{
     if response.body().size_hint().exact().is_some() {
         // A message of known length is no stream: it is one answer, under way.
         (terms.token, terms.visit, terms.closing) = (None, None, None);
     }
     let free = terms.token.is_none() && terms.visit.is_none();
     if terms.leaving == Leaving::Ends && free {
-        return response;
+        return response.map(Carried::passed);
     }
     let events = is_events(&response);
     response.map(|body| run(body, terms, events))
 }
 
-fn is_events(response: &Response<Body>) -> bool {
+fn is_events<B>(response: &Response<B>) -> bool {
     let kind = response.headers().get("content-type").map_or(&b""[..], |value| value.as_bytes());
     let essence = kind.split(|byte| *byte == b';').next().unwrap_or_default();
     essence.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
 }
 
-fn run(body: Body, terms: Terms, events: bool) -> Body {
+fn run<B>(body: B, terms: Terms, events: bool) -> Carried<B>
+where
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static,
+{
     let (sender, receiver) = mpsc::channel::<Piece>(AHEAD);
     let closed = Arc::new(AtomicBool::new(false));
-    let seen = Arc::clone(&closed);
-    tokio::spawn(pump(body, terms, events, sender, closed));
-    let pieces = stream::unfold((receiver, seen), move |(mut receiver, seen)| async move {
-        let piece = receiver.recv().await?;
-        // What waited for a slow reader is not for it any more.
-        if seen.load(Ordering::Acquire) {
-            let cut = (!events).then(|| Err(axum::Error::new(Cut)));
-            receiver.close();
-            return cut.map(|cut| (cut, (receiver, seen)));
-        }
-        Some((piece, (receiver, seen)))
-    });
-    Body::new(StreamBody::new(pieces))
+    tokio::spawn(pump(body, terms, events, sender, Arc::clone(&closed)));
+    Carried::run(receiver, closed, events)
 }
 
-/// What broke off an answer that is no stream of events.
-#[derive(Debug, thiserror::Error)]
-#[error("what this answer was given for has ended")]
-struct Cut;
-
-async fn pump(
-    mut body: Body,
+async fn pump<B>(
+    mut body: B,
     mut terms: Terms,
     events: bool,
     listener: mpsc::Sender<Piece>,
     closed: Arc<AtomicBool>,
-) {
+) where
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static,
+{
     let mut tap = terms.visit.clone().filter(|_| events).map(Tap::of);
     // An answer that was long in coming is looked at before any of it passes.
     if terms.since.elapsed() >= ASK && is_revoked(&terms).await {
@@ -132,7 +122,7 @@ async fn pump(
                 continue;
             }
             () = &mut alone => return,
-            piece = body.frame() => piece,
+            piece = body.frame() => piece.map(|piece| piece.map_err(Into::into)),
         };
         let Some(piece) = piece else { return };
         if let (Some(tap), Ok(frame)) = (&mut tap, &piece) {
@@ -155,7 +145,7 @@ fn cut(closed: &AtomicBool, events: bool, listener: &mpsc::Sender<Piece>) {
     if !events {
         // Of events the end is enough; of anything else it would pass for all there is. A reader who has pieces waiting
         // is told by the first of them.
-        let _ = listener.try_send(Err(axum::Error::new(Cut)));
+        let _ = listener.try_send(Err(Cut.into()));
     }
 }
 

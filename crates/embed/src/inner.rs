@@ -1,0 +1,166 @@
+//! The way from the layer to the service it is around.
+//!
+//! The agent's credentials stay with the layer (D-10); a service that panics or fails broke the exchange off, and is
+//! never asked twice (D-14). One way is for one request.
+
+use crate::layer::{Answers, Inward};
+use crate::passage::Decided;
+use crate::spoken;
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::FutureExt;
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, COOKIE, TRANSFER_ENCODING};
+use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
+use http_body::Body as HttpBody;
+use http_body_util::{BodyExt, Full};
+use sayso_enforce::carry::{BoxError, Broken, Farewell, SESSION, Sent, Turned, Way};
+use sayso_enforce::{Head, Incoming, Unavailable};
+use sayso_protocol::payload::protection::AccessReport;
+use std::future::poll_fn;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::timeout;
+use tower_service::Service;
+
+/// How long a service may take to say that it is ready.
+const READY: Duration = Duration::from_secs(5);
+
+/// The service, for one request.
+pub(crate) struct InnerWay<S> {
+    service: Mutex<S>,
+    extensions: Extensions,
+    answers: Answers,
+}
+
+impl<S> InnerWay<S>
+where
+    S: Service<Request<Full<Bytes>>> + Clone,
+{
+    pub(crate) fn new(service: S, extensions: Extensions, answers: Answers) -> Self {
+        Self { service: Mutex::new(service), extensions, answers }
+    }
+
+    /// The service, once it is ready.
+    async fn ready(&self) -> Option<S> {
+        let mut service = self.service.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        is_ready(&mut service).await.then_some(service)
+    }
+
+    /// What its host knew of the request, and that it may pass.
+    fn marked(&self, spent: Option<&AccessReport>) -> Extensions {
+        let mut extensions = self.extensions.clone();
+        extensions.insert(Decided::new(spent.cloned()));
+        extensions
+    }
+}
+
+impl<S, R> Way for InnerWay<S>
+where
+    S: Service<Request<Full<Bytes>>, Response = Response<R>> + Clone + Send + 'static,
+    S::Future: Send,
+    R: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+{
+    type Sender = S;
+    type Body = Inward;
+
+    async fn checkout(&self, _head: &Head) -> Result<S, Unavailable> {
+        self.ready().await.ok_or(Unavailable::NoUpstream)
+    }
+
+    async fn send(&self, sent: Sent<'_, S>) -> Result<Response<Inward>, Broken> {
+        let service = match sent.sender {
+            Some(service) => service,
+            None => self.ready().await.ok_or(Broken::Unreachable)?,
+        };
+        let extensions = self.marked(sent.spent);
+        exchange(service, inward(sent.head, sent.body, extensions)).await
+    }
+
+    fn turn_away(&self, turned: &Turned, incoming: &Incoming) -> Option<Response<Bytes>> {
+        match self.answers {
+            Answers::Http => None,
+            Answers::JsonRpc(codes) => spoken::answer(codes, turned, &incoming.body),
+        }
+    }
+}
+
+async fn is_ready<S: Service<Request<Full<Bytes>>>>(service: &mut S) -> bool {
+    let ready = poll_fn(|context| service.poll_ready(context));
+    let ready = AssertUnwindSafe(timeout(READY, ready)).catch_unwind().await;
+    matches!(ready, Ok(Ok(Ok(()))))
+}
+
+async fn exchange<S, R>(mut service: S, request: Request<Full<Bytes>>) -> Result<Response<Inward>, Broken>
+where
+    S: Service<Request<Full<Bytes>>, Response = Response<R>>,
+    R: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+{
+    // A service that panics must not take the report of a spent grant with it.
+    let answered = AssertUnwindSafe(async { service.call(request).await }).catch_unwind().await;
+    match answered {
+        Ok(Ok(response)) => Ok(response.map(|body| body.map_err(Into::into).boxed_unsync())),
+        Ok(Err(_)) | Err(_) => Err(Broken::Interrupted),
+    }
+}
+
+/// The request as the service gets it: the bytes that were judged, and no credential.
+fn inward(head: &Head, body: Bytes, extensions: Extensions) -> Request<Full<Bytes>> {
+    let mut headers = head.headers.clone();
+    strip(&mut headers);
+    if headers.remove(TRANSFER_ENCODING).is_some() || headers.contains_key(CONTENT_LENGTH) {
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+    }
+    let mut request = Request::new(Full::new(body));
+    *request.method_mut() = head.method.clone();
+    *request.uri_mut() = head.target.clone();
+    *request.headers_mut() = headers;
+    *request.extensions_mut() = extensions;
+    request
+}
+
+/// Takes off what shows who the agent is: its token, its signatures, its cookies.
+fn strip(headers: &mut HeaderMap) {
+    let credential = |name: &HeaderName| {
+        [AUTHORIZATION, COOKIE].contains(name)
+            || name.as_str() == "content-digest"
+            || name.as_str().starts_with("signature")
+    };
+    let withheld: Vec<HeaderName> = headers.keys().filter(|name| credential(name)).cloned().collect();
+    for name in withheld {
+        headers.remove(name);
+    }
+}
+
+/// Tells the service of sessions that ended.
+pub(crate) struct Goodbye<S> {
+    service: Mutex<S>,
+    path: String,
+}
+
+impl<S> Goodbye<S> {
+    pub(crate) fn to(service: S, path: String) -> Self {
+        Self { service: Mutex::new(service), path }
+    }
+}
+
+#[async_trait]
+impl<S> Farewell for Goodbye<S>
+where
+    S: Service<Request<Full<Bytes>>> + Clone + Send + 'static,
+    S::Future: Send,
+{
+    async fn leave(&self, theirs: HeaderValue) {
+        let mut service = self.service.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Ok(target) = self.path.parse() else { return };
+        let headers = HeaderMap::from_iter([(HeaderName::from_static(SESSION), theirs)]);
+        let head = Head { method: Method::DELETE, target, headers };
+        let mut extensions = Extensions::new();
+        extensions.insert(Decided::new(None));
+        if is_ready(&mut service).await {
+            let left = async { service.call(inward(&head, Bytes::new(), extensions)).await };
+            // It ends by itself as well.
+            let _ = AssertUnwindSafe(left).catch_unwind().await;
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! The parties of these tests.
+
+use super::request::{Answer, Call};
+use crate::{Hers, Layered, Site, SiteConfig, ToolSettings};
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use sayso_enforce::authority::keys::KnownKeys;
+use sayso_enforce::listing::Reader;
+use sayso_enforce::{Authority, Clock, Unavailable};
+use sayso_protocol::json::Limits;
+use sayso_protocol::payload::operation::Operation;
+use sayso_protocol::payload::protection::{
+    AccessReport, ConsumeReply, Introspection, LiveGrant, PermissionFault, PermissionReply, PermissionRequest,
+};
+use sayso_protocol::payload::rpt::{Confirmation, Permission};
+use sayso_protocol::{Json, SigningKey, Timestamp};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tower::ServiceExt;
+use tower_layer::Layer;
+use tower_service::Service;
+
+pub(super) const NOW: Timestamp = Timestamp(1_790_000_000);
+pub(super) const PUBLIC: &str = "http://gw.example.test";
+pub(super) const HOST: &str = "gw.example.test";
+pub(super) const TRADE: &str = r#"{"symbol":"VTI","quantity":3}"#;
+pub(super) const AS_URI: &str = "https://as.example.test";
+pub(super) const DOCUMENT: &str = "http://gw.example.test/.well-known/oauth-protected-resource/mcp";
+
+/// The authority: `reader` and `other` are for many calls, of one key and another, `trade-…` each for one trade; any
+/// other token is dead, for its name.
+#[derive(Default)]
+pub(super) struct Scripted {
+    pub(super) gone: AtomicBool,
+    pub(super) slow_consume: Mutex<Duration>,
+    /// Why every token is dead, once it is.
+    pub(super) ended: Mutex<Option<&'static str>>,
+    pub(super) spent: Mutex<Vec<String>>,
+    pub(super) tickets: AtomicU64,
+    pub(super) reports: Mutex<Vec<AccessReport>>,
+}
+
+fn grant(tool: &str, scope: &str, seed: u8) -> LiveGrant {
+    LiveGrant {
+        iss: AS_URI.into(),
+        aud: PUBLIC.parse().unwrap(),
+        owner: "alice".parse().unwrap(),
+        iat: NOW.plus(-10),
+        exp: NOW.plus(600),
+        token_type: "PoP".into(),
+        cnf: Confirmation { jwk: key(seed).verifying().jwk() },
+        permissions: vec![Permission {
+            resource_id: format!("vault/{tool}").parse().unwrap(),
+            resource_scopes: vec![scope.parse().unwrap()],
+            exp: None,
+            iat: None,
+            nbf: None,
+            definition: None,
+        }],
+        contract: sayso_protocol::canon::s256_bytes(b"agreement"),
+        family: "family-1".parse().unwrap(),
+        consequence: None,
+        single_use: false,
+        operation: None,
+    }
+}
+
+#[async_trait]
+impl Authority for Scripted {
+    async fn permission(
+        &self,
+        _request: &PermissionRequest,
+    ) -> Result<Result<PermissionReply, PermissionFault>, Unavailable> {
+        if self.gone.load(Ordering::SeqCst) {
+            return Err(Unavailable::Unreachable);
+        }
+        let nth = self.tickets.fetch_add(1, Ordering::SeqCst);
+        Ok(Ok(format!("ticket-{nth}").into()))
+    }
+
+    async fn introspect(&self, token: &str) -> Result<Introspection, Unavailable> {
+        if self.gone.load(Ordering::SeqCst) {
+            return Err(Unavailable::Unreachable);
+        }
+        if let Some(reason) = *self.ended.lock().unwrap() {
+            return Ok(Introspection::Dead(reason.to_owned().into()));
+        }
+        let trade = Json::parse(TRADE.as_bytes(), Limits::default()).unwrap();
+        let grant = match token {
+            "reader" => grant("get_positions", "positions:read", 0x22),
+            "other" => grant("get_positions", "positions:read", 0x33),
+            trades if trades.starts_with("trade") => LiveGrant {
+                single_use: true,
+                operation: Some(Operation::of("execute_trade".parse().unwrap(), &trade).unwrap()),
+                ..grant("execute_trade", "trades:execute", 0x22)
+            },
+            reason => return Ok(Introspection::Dead(reason.to_owned().into())),
+        };
+        Ok(Introspection::Live(Box::new(grant)))
+    }
+
+    async fn consume(&self, token: &str, _attempt: &str) -> Result<ConsumeReply, Unavailable> {
+        let won = {
+            let mut spent = self.spent.lock().unwrap();
+            spent.push(token.to_owned());
+            spent.iter().filter(|known| *known == token).count() == 1
+        };
+        let slow = *self.slow_consume.lock().unwrap();
+        tokio::time::sleep(slow).await;
+        Ok(ConsumeReply { consumed: won, error: (!won).then(|| "already_consumed".to_owned()) })
+    }
+
+    async fn report(&self, report: &AccessReport) -> Result<(), Unavailable> {
+        self.reports.lock().unwrap().push(report.clone());
+        Ok(())
+    }
+}
+
+pub(super) fn key(seed: u8) -> SigningKey {
+    SigningKey::from_seed(&[seed; 32]).unwrap()
+}
+
+/// What the service behind the layer does next; without a word it answers with a result.
+pub(super) enum Turn {
+    Answer(Response<Full<Bytes>>),
+    Stream(tokio::sync::mpsc::Receiver<&'static str>),
+    Fail,
+    Panic,
+}
+
+/// The service behind the layer: keeps what it got.
+#[derive(Clone, Default)]
+pub(super) struct Inside {
+    pub(super) got: Arc<Mutex<Vec<Request<Bytes>>>>,
+    pub(super) turns: Arc<Mutex<VecDeque<Turn>>>,
+    pub(super) unready: Arc<AtomicBool>,
+}
+
+pub(super) const RESULT: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#;
+
+pub(super) fn result() -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::from(RESULT));
+    response.headers_mut().insert("content-type", "application/json".parse().unwrap());
+    response
+}
+
+impl Inside {
+    pub(super) fn count(&self) -> usize {
+        self.got.lock().unwrap().len()
+    }
+
+    pub(super) fn next(&self, turn: Turn) {
+        self.turns.lock().unwrap().push_back(turn);
+    }
+}
+
+type Answered = Response<http_body_util::combinators::UnsyncBoxBody<Bytes, std::convert::Infallible>>;
+
+impl Service<Request<Full<Bytes>>> for Inside {
+    type Response = Answered;
+    type Error = &'static str;
+    type Future = std::pin::Pin<Box<dyn Future<Output = Result<Answered, &'static str>> + Send>>;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), &'static str>> {
+        if self.unready.load(Ordering::SeqCst) { Poll::Pending } else { Poll::Ready(Ok(())) }
+    }
+
+    fn call(&mut self, request: Request<Full<Bytes>>) -> Self::Future {
+        let inside = self.clone();
+        Box::pin(async move {
+            let (parts, body) = request.into_parts();
+            let body = body.collect().await.unwrap().to_bytes();
+            inside.got.lock().unwrap().push(Request::from_parts(parts, body));
+            let turn = inside.turns.lock().unwrap().pop_front();
+            match turn {
+                None => Ok(result().map(BodyExt::boxed_unsync)),
+                Some(Turn::Answer(response)) => Ok(response.map(BodyExt::boxed_unsync)),
+                Some(Turn::Stream(pieces)) => {
+                    let told = futures::stream::unfold(pieces, |mut pieces| async move {
+                        let piece = pieces.recv().await?;
+                        Some((Ok(http_body::Frame::data(Bytes::from(piece))), pieces))
+                    });
+                    let mut response = Response::new(http_body_util::StreamBody::new(told).boxed_unsync());
+                    response.headers_mut().insert("content-type", "text/event-stream".parse().unwrap());
+                    Ok(response)
+                }
+                Some(Turn::Fail) => Err("broken"),
+                Some(Turn::Panic) => panic!("the server has a fault"),
+            }
+        })
+    }
+}
+
+/// A site and its neighbours.
+pub(super) struct House {
+    pub(super) authority: Arc<Scripted>,
+    pub(super) site: Site,
+    pub(super) inside: Inside,
+    pub(super) layered: Layered<Inside>,
+}
+
+pub(super) fn config(authority: Arc<dyn Authority>) -> SiteConfig {
+    let keys = Arc::new(KnownKeys(vec![key(0x11).verifying().clone()]));
+    let hers = Hers { issuer: AS_URI.into(), authority, reader: Reader { issuer: AS_URI.into(), keys } };
+    let tool = |name: &str, scope: &str| {
+        let id = format!("vault/{name}").parse().unwrap();
+        ToolSettings::new(name.parse().unwrap(), id, vec![scope.parse().unwrap()])
+    };
+    let trade = ToolSettings { single_use: true, ..tool("execute_trade", "trades:execute") };
+    SiteConfig {
+        tools: vec![tool("get_positions", "positions:read"), trade],
+        allowed_origins: vec!["https://app.example.test".into()],
+        body_limit: 64 << 10,
+        ..SiteConfig::new(PUBLIC, "vault".parse().unwrap(), "alice".parse().unwrap(), hers, key(0x44))
+    }
+}
+
+/// The replay cache starts a little in the past, so that signatures made at any time of a test are its own.
+pub(super) fn clock() -> Clock {
+    let first = AtomicU64::new(0);
+    Arc::new(move || if first.fetch_add(1, Ordering::SeqCst) == 0 { NOW.plus(-300) } else { NOW })
+}
+
+impl House {
+    pub(super) fn open() -> Self {
+        Self::with(|_| {})
+    }
+
+    pub(super) fn with(change: impl FnOnce(&mut SiteConfig)) -> Self {
+        let authority = Arc::new(Scripted::default());
+        let mut config = config(authority.clone());
+        change(&mut config);
+        let site = Site::new(config, clock()).unwrap();
+        let inside = Inside::default();
+        let layered = site.layer().layer(inside.clone());
+        Self { authority, site, inside, layered }
+    }
+
+    pub(super) async fn send(&self, call: &Call) -> Answer {
+        Answer::read(self.open_answer(call.request()).await).await
+    }
+
+    pub(super) async fn open_answer(&self, request: Request<Full<Bytes>>) -> Response<crate::Body> {
+        self.layered.clone().oneshot(request).await.unwrap()
+    }
+
+    /// Nothing reached the service, and no trade token was spent.
+    pub(super) fn assert_untouched(&self, what: &str) {
+        assert_eq!(self.inside.count(), 0, "{what}: it got there");
+        self.authority.assert_untouched(what);
+    }
+}
+
+impl Scripted {
+    pub(super) fn assert_untouched(&self, what: &str) {
+        assert!(self.spent.lock().unwrap().is_empty(), "{what}: spent");
+        assert!(self.reports.lock().unwrap().is_empty(), "{what}: reported");
+    }
+
+    pub(super) fn tickets(&self) -> u64 {
+        self.tickets.load(Ordering::SeqCst)
+    }
+}

@@ -1,0 +1,280 @@
+//! One request through a host that carries the answer: bound it, have it decided, send it on with a permit or say why
+//! not.
+//!
+//! The engine judges and this obeys: nothing reaches the server but through a redeemed permit, and then the bytes that
+//! were judged (D-10). A failure after a grant was spent is told to the agent and to the owner's record (D-14). How the
+//! server is reached is the host's [`Way`].
+
+mod body;
+mod events;
+mod headers;
+mod sessions;
+mod stream;
+mod way;
+
+pub use body::{BoxError, Carried};
+pub use events::{Events, Told};
+pub use sessions::{Farewell, SESSION};
+pub use way::{Broken, Sent, Turned, Way};
+
+use crate::answer;
+use crate::authority::Unavailable;
+use crate::call::{Head, Incoming};
+use crate::engine::{Engine, Outlet};
+use crate::reading::{self, Bodies};
+use crate::verdict::{Clearance, Permit, Verdict};
+use bytes::Bytes;
+use http::{Method, Response, StatusCode};
+use http_body::Body as HttpBody;
+use sayso_protocol::payload::protection::AccessReport;
+use sayso_protocol::payload::refusal::{Code, Forwarded, Refusal};
+use sessions::{Sessions, Visit};
+use std::sync::Arc;
+use stream::{Leaving, Terms};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+/// The answer of a host whose server answers with bodies of this type.
+type Answer<W> = Response<Carried<<W as Way>::Body>>;
+
+/// Where the answer goes; closed when its caller hung up.
+type Caller<W> = oneshot::Sender<Answer<W>>;
+
+/// What a host that carries the answers of one resource keeps between requests.
+pub struct Carrier {
+    engine: Engine,
+    sessions: Sessions,
+}
+
+impl Carrier {
+    /// Requests decided by this engine, in sessions whose ends its server is told of.
+    pub fn new(engine: Engine, farewell: Arc<dyn Farewell>) -> Self {
+        Self { engine, sessions: Sessions::of(farewell) }
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Answers a request for the resource.
+    pub async fn pass<W: Way, B>(self: Arc<Self>, way: W, bodies: &Bodies, head: Head, body: B) -> Answer<W>
+    where
+        B: HttpBody<Data = Bytes> + Unpin,
+    {
+        let found = self.sessions.find(&head);
+        if let Err(refusal) = self.engine.preview(&head, found.named()) {
+            reading::drain(body, &head.headers).await;
+            return answer::turn_away(&refusal);
+        }
+        let Ok((body, _place)) = bodies.read(body, &head.headers).await else {
+            let text = "too many large requests are under way; send it again, signed afresh";
+            return answer::refusal(&Refusal::new(Code::TemporarilyUnavailable, text));
+        };
+        let (caller, answered) = oneshot::channel();
+        // On a task of its own: hanging up drops this future, and must not end the call between the spending of a grant
+        // and the record of what became of it.
+        tokio::spawn(self.carry_out(way, Incoming { head, body }, found.visit(), caller));
+        answered.await.unwrap_or_else(|_| {
+            let text = "the exchange with the server was broken off";
+            answer::refusal(&Refusal::new(Code::UpstreamFailed, text))
+        })
+    }
+
+    async fn carry_out<W: Way>(
+        self: Arc<Self>,
+        way: W,
+        incoming: Incoming,
+        visit: Option<Arc<Visit>>,
+        mut caller: Caller<W>,
+    ) {
+        // In a session the revision was agreed when it began.
+        let unspoken = match visit {
+            Some(_) => None,
+            None => way.unspoken(&incoming).await,
+        };
+        let response = match unspoken {
+            Some(unspoken) => Some(unspoken.map(Carried::passed)),
+            None => self.judge(&way, &incoming, visit, &mut caller).await,
+        };
+        if let Some(response) = response {
+            // Nobody waiting for it any more is the caller's choice.
+            let _ = caller.send(response);
+        }
+    }
+
+    async fn judge<W: Way>(
+        &self,
+        way: &W,
+        incoming: &Incoming,
+        visit: Option<Arc<Visit>>,
+        caller: &mut Caller<W>,
+    ) -> Option<Answer<W>> {
+        let outward = sessions::outward(&incoming.head, visit.as_deref());
+        let attended = Attended { way, caller, head: &incoming.head, outward: &outward };
+        let session = visit.as_ref().map(|visit| &visit.session);
+        let turned = match self.engine.decide_within(session, incoming, &attended).await {
+            Verdict::Permit(permit) => return self.redeem(way, permit, &incoming.head, visit, caller).await,
+            Verdict::Fault(fault) => return Some(answer::fault(&fault)),
+            Verdict::Challenge(challenge) => Turned::Challenge(challenge),
+            Verdict::Refuse(refusal) => Turned::Refuse(refusal),
+        };
+        Some(match (way.turn_away(&turned, incoming), &turned) {
+            (Some(own), _) => own.map(Carried::from),
+            (None, Turned::Challenge(challenge)) => answer::challenge(challenge),
+            (None, Turned::Refuse(refusal)) => answer::turn_away(refusal),
+        })
+    }
+
+    /// The answer, unless the caller hung up on it.
+    async fn redeem<W: Way>(
+        &self,
+        way: &W,
+        permit: Permit<W::Sender>,
+        head: &Head,
+        visit: Option<Arc<Visit>>,
+        caller: &mut Caller<W>,
+    ) -> Option<Answer<W>> {
+        let clearance = match permit.redeem() {
+            Ok(clearance) => clearance,
+            Err(void) => {
+                if let Some(call) = void.spent {
+                    self.record(call, "the call was not forwarded in time").await;
+                }
+                return Some(answer::refusal(&void.refusal));
+            }
+        };
+        if clearance.introduces && !self.sessions.has_room() {
+            return Some(no_room());
+        }
+        if !clearance.modern && head.method != Method::GET {
+            // An older client that hangs up may come back for the answer, so its call runs to its end without it.
+            return Some(self.forward(way, clearance, head, visit).await);
+        }
+        // In the revisions since, hanging up is how a call is cancelled, and with it the request to the server; in any,
+        // it is how one stops listening.
+        let spent = clearance.spent.clone();
+        let lost = if caller.is_closed() {
+            "the call was not forwarded: its caller hung up"
+        } else {
+            tokio::select! {
+                response = self.forward(way, clearance, head, visit) => return Some(response),
+                () = caller.closed() => "its caller hung up; whether the server ran the call is not known",
+            }
+        };
+        if let Some(call) = spent {
+            self.record(call, lost).await;
+        }
+        None
+    }
+
+    async fn forward<W: Way>(
+        &self,
+        way: &W,
+        mut clearance: Clearance<W::Sender>,
+        head: &Head,
+        visit: Option<Arc<Visit>>,
+    ) -> Answer<W> {
+        let since = Instant::now();
+        let outward = sessions::outward(head, visit.as_deref());
+        let ends = visit.as_ref().filter(|_| head.method == Method::DELETE);
+        if let Some(visit) = ends {
+            // Here it ends whatever its server says.
+            self.sessions.end(visit);
+        }
+        if let Some(visit) = visit.as_ref().filter(|_| sessions::takes_up(head)) {
+            visit.take_up().await;
+        }
+        let (sender, body) = (clearance.sender.take(), std::mem::take(&mut clearance.body));
+        let sent = way.send(Sent { sender, head: &outward, body, spent: clearance.spent.as_ref() }).await;
+        let sent = sent.and_then(answered);
+        let mut response = match sent {
+            _ if ends.is_some() => return ended(sent),
+            Ok(response) => response,
+            Err(broken) => return self.fail(broken, clearance.spent).await,
+        };
+        let Ok(visit) = self.sessions.rename(&mut response, &clearance, visit) else { return no_room() };
+        let leaving = match clearance.modern || head.method == Method::GET {
+            true => Leaving::Ends,
+            false => Leaving::RunsOn,
+        };
+        let Clearance { token, closing, .. } = clearance;
+        // What says that a session is gone is not closed with it.
+        let closing = closing.filter(|_| visit.is_some());
+        stream::carry(response, Terms { engine: self.engine.clone(), leaving, token, visit, closing, since })
+    }
+
+    async fn fail<B: From<Bytes>>(&self, broken: Broken, spent: Option<AccessReport>) -> Response<B> {
+        let text = broken.to_string();
+        let forwarded = broken.forwarded();
+        let family = spent.as_ref().map(|call| call.family.as_str());
+        tracing::warn!(family, spent = spent.is_some(), reason = %text, "upstream.failed");
+        let Some(call) = spent else {
+            let refusal = Refusal::new(Code::UpstreamFailed, text);
+            return answer::refusal(&Refusal { forwarded: Some(forwarded), ..refusal });
+        };
+        let summary = match forwarded {
+            Forwarded::No => "the call was not forwarded: the server could not be reached",
+            Forwarded::Unknown => "whether the server ran the call is not known",
+        };
+        self.record(call, summary).await;
+        answer::refusal(&Refusal::after_spend(text, forwarded))
+    }
+
+    /// Her record learns of the loss if it can; the answer to the agent does not wait for a second try.
+    async fn record(&self, call: AccessReport, summary: &str) {
+        let family = call.family.clone();
+        if self.engine.report(call, summary).await.is_err() {
+            tracing::error!(family = family.as_str(), "access.report_lost");
+        }
+    }
+}
+
+/// The way out, which closes before anything is spent when the caller has cancelled the call by then.
+struct Attended<'a, W: Way> {
+    way: &'a W,
+    caller: &'a Caller<W>,
+    head: &'a Head,
+    /// As the server gets it.
+    outward: &'a Head,
+}
+
+impl<W: Way> Outlet for Attended<'_, W> {
+    type Sender = W::Sender;
+
+    async fn checkout(&self) -> Result<W::Sender, Unavailable> {
+        let sender = self.way.checkout(self.outward).await?;
+        if self.caller.is_closed() && sessions::is_modern(self.head) {
+            return Err(Unavailable::NoUpstream);
+        }
+        Ok(sender)
+    }
+}
+
+/// An answer that may pass: no redirect and no other protocol, which nobody here follows.
+fn answered<B>(response: Response<B>) -> Result<Response<B>, Broken> {
+    let status = response.status();
+    if status.is_redirection() || status.is_informational() {
+        return Err(Broken::Elsewhere);
+    }
+    Ok(passed_on(response))
+}
+
+/// An answer as the agent gets it: its body untouched, whatever streams through it.
+fn passed_on<B>(mut response: Response<B>) -> Response<B> {
+    headers::strip(response.headers_mut());
+    response
+}
+
+/// A session has ended, whether or not its server knows.
+fn ended<A, B: From<Bytes>>(sent: Result<Response<A>, Broken>) -> Response<B> {
+    let status = sent.map_or(StatusCode::OK, |response| response.status());
+    let mut response = Response::new(B::from(Bytes::new()));
+    *response.status_mut() = if status.is_success() { status } else { StatusCode::OK };
+    response
+}
+
+fn no_room<B: From<Bytes>>() -> Response<B> {
+    let text = "there is no room for another session now";
+    answer::refusal(&Refusal::new(Code::TemporarilyUnavailable, text))
+}

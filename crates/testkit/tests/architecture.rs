@@ -14,12 +14,13 @@ use sayso_testkit::source;
 use serde_json::Value;
 
 /// Who may name whom. `testkit` may name anybody and nobody may name it.
-const ARROWS: [(&str, &[&str]); 9] = [
+const ARROWS: [(&str, &[&str]); 10] = [
     ("sayso-protocol", &[]),
     ("sayso-listen", &[]),
     ("sayso-fetch", &["sayso-protocol"]),
     ("sayso-enforce", &["sayso-protocol", "sayso-fetch"]),
     ("sayso-gateway", &["sayso-protocol", "sayso-enforce", "sayso-listen"]),
+    ("sayso-ext-authz", &["sayso-protocol", "sayso-enforce", "sayso-listen"]),
     ("sayso-owner", &["sayso-protocol"]),
     ("sayso-authority", &["sayso-protocol", "sayso-fetch", "sayso-listen", "sayso-owner"]),
     ("sayso-agent", &["sayso-protocol", "sayso-fetch"]),
@@ -31,6 +32,7 @@ const ARROWS: [(&str, &[&str]); 9] = [
             "sayso-listen",
             "sayso-enforce",
             "sayso-gateway",
+            "sayso-ext-authz",
             "sayso-owner",
             "sayso-authority",
             "sayso-agent",
@@ -39,11 +41,13 @@ const ARROWS: [(&str, &[&str]); 9] = [
 ];
 
 /// Dependencies that carry a power, and the only crates that may hold it.
-const POWERS: [(&str, &[&str]); 7] = [
+const POWERS: [(&str, &[&str]); 8] = [
     ("reqwest", &["sayso-fetch"]),
     ("rusqlite", &["sayso-authority"]),
-    ("axum", &["sayso-authority", "sayso-gateway", "sayso-listen", "sayso"]),
-    ("hyper", &["sayso-gateway", "sayso-listen"]),
+    ("axum", &["sayso-authority", "sayso-gateway", "sayso-ext-authz", "sayso-listen", "sayso"]),
+    // The doors of `sayso-ext-authz` are called over HTTP/2 by its own tests.
+    ("hyper", &["sayso-gateway", "sayso-ext-authz", "sayso-listen"]),
+    ("prost", &["sayso-ext-authz"]),
     ("rmcp", &["sayso"]),
     ("clap", &["sayso"]),
     ("anyhow", &["sayso"]),

@@ -51,7 +51,7 @@ pub(crate) struct ResourceServerTable {
     pub(crate) name: Option<String>,
 }
 
-/// A resource behind a gateway.
+/// A resource behind a gateway, ours or another.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ResourceTable {
@@ -63,8 +63,9 @@ pub(crate) struct ResourceTable {
     pub(crate) authority: String,
     /// A constant of this server, never a person's name.
     pub(crate) realm: Realm,
-    /// The MCP endpoint behind it.
-    pub(crate) upstream: String,
+    /// The MCP endpoint behind it; a gateway needs one, external authorization has none.
+    #[serde(default)]
+    pub(crate) upstream: Option<String>,
     /// The tools. One that is not here is refused.
     pub(crate) tools: Vec<ToolTable>,
     /// Tools whose every call needs a grant of its own.

@@ -1,19 +1,15 @@
 //! `sayso gateway`: resources behind one origin, each under the authority its owner chose.
 
+use super::server::Asking;
 use super::{Address, Command, Start, interrupted, until};
 use crate::clock;
 use crate::metrics::{self, Listening, Metrics};
 use crate::settings::Settings;
 use crate::tables::ResourceTable;
-use anyhow::bail;
-use sayso_enforce::authority::http::HttpAuthority;
-use sayso_enforce::authority::keys::HttpKeys;
-use sayso_enforce::listing::Reader;
-use sayso_fetch::{Client, Fetch, Reach};
+use anyhow::{Context as _, bail};
 use sayso_gateway::{Enforcement, Gateway, GatewayConfig, ResourceConfig};
-use sayso_protocol::{ClientId, SigningKey};
+use sayso_protocol::SigningKey;
 use serde::Serialize;
-use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -87,29 +83,17 @@ fn assemble(
     key: SigningKey,
     metrics: &mut Metrics,
 ) -> anyhow::Result<Gateway> {
-    let fetch: Arc<dyn Fetch> = Arc::new(Client::new(Reach::Configured));
-    let client_id = ClientId::parse(url)?;
-    let issuers: BTreeSet<&str> = tables.iter().map(|table| table.authority.as_str()).collect();
-    let reader = |issuer: &&str| Reader {
-        issuer: (*issuer).to_owned(),
-        keys: Arc::new(HttpKeys::new(Arc::clone(&fetch), *issuer, Arc::new(clock::now))),
-    };
+    let asking = Asking::of(url, &key)?;
     let resource = |table: &ResourceTable| {
         warn_of_nothing(table.enforcement()?, &table.path);
-        let authority = HttpAuthority::new(
-            Arc::clone(&fetch),
-            table.authority.clone(),
-            client_id.clone(),
-            table.owner.clone(),
-            key.clone(),
-            Arc::new(clock::now),
-        );
+        let upstream = table.upstream.clone();
+        let upstream = upstream.with_context(|| format!("{} needs an `upstream`", table.path))?;
         Ok(ResourceConfig {
             path: table.path.clone(),
             realm: table.realm.clone(),
             owner: table.owner.clone(),
             as_uri: table.authority.clone(),
-            authority: Arc::new(authority),
+            authority: asking.authority(table),
             edition: settings.edition()?,
             tools: table.tools()?,
             enforcement: table.enforcement()?,
@@ -117,13 +101,13 @@ fn assemble(
             allowed_origins: table.allowed_origins.clone(),
             accept_uncovered_body: table.accept_uncovered_body,
             serve_query: false,
-            upstream: table.upstream.clone().into(),
+            upstream: upstream.into(),
         })
     };
     let config = GatewayConfig {
         public_url: url.to_owned(),
         hosts: vec![],
-        readers: issuers.iter().map(reader).collect(),
+        readers: asking.readers(tables),
         resources: tables.iter().map(resource).collect::<anyhow::Result<_>>()?,
         body_limit: settings.whole("gateway.body_limit", BODY_LIMIT)?,
         key: key.clone(),

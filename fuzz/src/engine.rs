@@ -29,7 +29,7 @@ use serde_json::Value;
 use super::{framed, ready};
 
 /// The time of the vectors, and of every check.
-const NOW: Timestamp = Timestamp(1_790_000_000);
+pub(crate) const NOW: Timestamp = Timestamp(1_790_000_000);
 /// The tool of which one grant lets one call through.
 const TRADE: &str = "execute_trade";
 /// The arguments of that call.
@@ -47,8 +47,7 @@ pub fn check(bytes: &[u8]) {
     if *sign == ["sign"] && shown(&mut incoming, body).is_none() {
         return;
     }
-    let authority =
-        Arc::new(Scripted { dead: *grant == "dead", single: *grant == "single", asked: Mutex::default() });
+    let authority = Arc::new(Scripted::knowing(grant));
     let asking: Arc<dyn Authority> = authority.clone();
     let clock: Clock = Arc::new(|| NOW);
     let engine = Engine::new(resource(), asking, Arc::new(Replay::new(NOW.plus(-300))), clock);
@@ -112,7 +111,7 @@ fn permitted(permit: Permit<()>, incoming: &Incoming, body: &[u8], asked: &[&str
 }
 
 /// Shows a token and signs; `None` when the request cannot be signed.
-fn shown(incoming: &mut Incoming, body: &[u8]) -> Option<()> {
+pub(crate) fn shown(incoming: &mut Incoming, body: &[u8]) -> Option<()> {
     let token = HeaderValue::from_static("PoP header.claims.signature");
     incoming.head.headers.insert("authorization", token);
     let signed = sig::sign(&facts(incoming, body), &key(), NOW, &SignOptions::default()).ok()?;
@@ -132,7 +131,7 @@ fn facts<'a>(incoming: &'a Incoming, body: &'a [u8]) -> Facts<'a> {
     }
 }
 
-fn key() -> SigningKey {
+pub(crate) fn key() -> SigningKey {
     SigningKey::from_seed(&[0x22; 32]).expect("the vectors' key")
 }
 
@@ -141,9 +140,8 @@ fn operation() -> Operation {
     Operation::of(TRADE.parse().expect("a tool"), &arguments).expect("a fixed operation")
 }
 
-/// The resource of the vectors.
-fn resource() -> Arc<Resource> {
-    static RESOURCE: OnceLock<Arc<Resource>> = OnceLock::new();
+/// The tools of the vectors.
+pub(crate) fn tools() -> Vec<ToolSettings> {
     let tool = |name: &str, scope: &str| ToolSettings {
         tool: name.parse().expect("a tool"),
         resource_id: format!("vault/{name}").parse().expect("an id"),
@@ -154,6 +152,12 @@ fn resource() -> Arc<Resource> {
         mirrors: Vec::new(),
         surface: None,
     };
+    vec![tool("get_positions", "positions:read"), tool(TRADE, "trades:execute")]
+}
+
+/// The resource of the vectors.
+pub(crate) fn resource() -> Arc<Resource> {
+    static RESOURCE: OnceLock<Arc<Resource>> = OnceLock::new();
     let settings = || ResourceSettings {
         url: "https://gw.example.test/mcp".into(),
         realm: "vault".parse().expect("a realm"),
@@ -161,7 +165,7 @@ fn resource() -> Arc<Resource> {
         client_id: "https://gw.example.test".parse().expect("an id"),
         owner: "alice".parse().expect("an owner"),
         edition: Edition::default(),
-        tools: vec![tool("get_positions", "positions:read"), tool(TRADE, "trades:execute")],
+        tools: tools(),
         enforcement: sayso_enforce::Enforcement::Uma,
         open_methods: Vec::new(),
         allowed_origins: vec!["https://app.example.test".into()],
@@ -176,18 +180,23 @@ fn resource() -> Arc<Resource> {
 }
 
 /// An authority that knows one grant, or none, whatever the token; and what it was asked, in order.
-struct Scripted {
+pub(crate) struct Scripted {
     dead: bool,
     single: bool,
     asked: Mutex<Vec<&'static str>>,
 }
 
 impl Scripted {
+    /// One that knows this grant of any token: `reusable`, `single`, or `dead`.
+    pub(crate) fn knowing(grant: &str) -> Self {
+        Self { dead: grant == "dead", single: grant == "single", asked: Mutex::default() }
+    }
+
     fn note(&self, word: &'static str) {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(word);
     }
 
-    fn asked(&self) -> Vec<&'static str> {
+    pub(crate) fn asked(&self) -> Vec<&'static str> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -249,7 +258,7 @@ impl Authority for Scripted {
 }
 
 /// An upstream that can always be had.
-struct Door;
+pub(crate) struct Door;
 
 impl Outlet for Door {
     type Sender = ();

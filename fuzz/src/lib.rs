@@ -12,6 +12,7 @@ pub mod agreement;
 pub mod answer;
 pub mod challenge;
 pub mod engine;
+pub mod ext_authz;
 mod framed;
 pub mod guard;
 pub mod ids;
@@ -34,11 +35,12 @@ pub mod token_form;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 18] = [
+pub const TARGETS: [Target; 19] = [
     ("agreement", agreement::check),
     ("answer", answer::check),
     ("challenge", challenge::check),
     ("engine", engine::check),
+    ("ext_authz", ext_authz::check),
     ("guard", guard::check),
     ("ids", ids::check),
     ("introspection", introspection::check),

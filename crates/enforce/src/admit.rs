@@ -283,7 +283,7 @@ fn whole(incoming: &Incoming, limit: usize) -> Result<&Bytes, Refusal> {
 }
 
 fn truncated() -> Refusal {
-    Refusal::new(Code::RequestBodyTooLarge, "the request body is too large, or did not arrive whole")
+    Refusal::new(Code::RequestBodyTooLarge, "the request body is too large, or was truncated on its way here")
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ pub mod replay;
 pub mod resource;
 #[cfg(test)]
 mod scripted;
+pub mod server;
 pub mod session;
 pub mod verdict;
 
@@ -35,5 +36,6 @@ pub use publish::Published;
 pub use registry::Registry;
 pub use replay::Replay;
 pub use resource::{Enforcement, Resource, ResourceSettings, Tool};
+pub use server::{BadServer, Server, ServerConfig, ServerResource};
 pub use session::{Closing, Named, Session, Shown};
 pub use verdict::{Clearance, Permit, Verdict, Void};

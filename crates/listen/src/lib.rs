@@ -1,8 +1,14 @@
 //! The one way in, as `sayso-fetch` is the one way out: connections bounded in number, their heads in size and time.
 //!
 //! Every listener of ours is served here, so that one bound holds at all of them. Whom a listener serves, and which
-//! hosts and origins, is its router's to decide. What is under way when the shutdown comes may end within a grace period. TLS is ahead of this listener or not at
-//! all (D-42).
+//! hosts and origins, is its router's to decide. What is under way when the shutdown comes may end within a grace period.
+//! TLS is ahead of this listener or not at all (D-42).
+
+#[cfg(feature = "http2")]
+mod http2;
+
+#[cfg(feature = "http2")]
+pub use http2::listen_http2;
 
 use axum::Router;
 use hyper::server::conn::http1;
@@ -31,8 +37,19 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Serves `router` on every listener until `shutdown`, then lets what is under way end. A connection that fails is its own
 /// affair, so there is nothing to report.
 pub async fn listen(listeners: Vec<TcpListener>, router: Router, shutdown: impl Future<Output = ()> + Send) {
+    open(listeners, shutdown, move |stream, closed| converse(stream, router.clone(), closed)).await;
+}
+
+/// Accepts at every listener until `shutdown` and gives each connection to `talk`, with what says when to end.
+async fn open<T>(
+    listeners: Vec<TcpListener>,
+    shutdown: impl Future<Output = ()> + Send,
+    talk: impl Fn(TcpStream, watch::Receiver<bool>) -> T + Clone,
+) where
+    T: Future<Output = ()> + Send + 'static,
+{
     let (closing, closed) = watch::channel(false);
-    let doors = listeners.into_iter().map(|listener| attend(listener, router.clone(), closed.clone()));
+    let doors = listeners.into_iter().map(|listener| attend(listener, talk.clone(), closed.clone()));
     let close = async {
         shutdown.await;
         // Nobody listening any more is what is wanted.
@@ -41,7 +58,13 @@ pub async fn listen(listeners: Vec<TcpListener>, router: Router, shutdown: impl 
     tokio::join!(futures::future::join_all(doors), close);
 }
 
-async fn attend(listener: TcpListener, router: Router, closed: watch::Receiver<bool>) {
+async fn attend<T>(
+    listener: TcpListener,
+    talk: impl Fn(TcpStream, watch::Receiver<bool>) -> T,
+    closed: watch::Receiver<bool>,
+) where
+    T: Future<Output = ()> + Send + 'static,
+{
     let mut connections = JoinSet::new();
     let mut closing = closed.clone();
     loop {
@@ -49,7 +72,7 @@ async fn attend(listener: TcpListener, router: Router, closed: watch::Receiver<b
             _ = closing.changed() => break,
             accepted = listener.accept(), if connections.len() < MOST => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(converse(stream, router.clone(), closed.clone()));
+                    connections.spawn(talk(stream, closed.clone()));
                 }
                 // Out of descriptors, or the peer is gone: neither is a reason to stop serving.
                 Err(_) => tokio::time::sleep(PAUSE).await,

@@ -28,6 +28,8 @@ enum Command {
     Authority(roles::Command),
     /// Run the gateway alone, from a configuration file.
     Gateway(roles::Command),
+    /// Answer the checks of another gateway, over HTTP and gRPC, from a configuration file.
+    ExtAuthz(roles::Command),
     /// Act as a requesting agent: call a protected tool with the whole dance.
     Agent(agent::Command),
     /// Answer, watch and end, as the owner.
@@ -49,6 +51,7 @@ async fn run() -> ExitCode {
         Command::Up(command) => up::run(command).await,
         Command::Authority(command) => roles::authority::run(command).await,
         Command::Gateway(command) => roles::gateway::run(command).await,
+        Command::ExtAuthz(command) => roles::ext_authz::run(command).await,
         Command::Agent(command) => agent::run(command).await,
         Command::Owner(command) => owner::run(command).await,
         Command::Config(command) => up::config(&command),

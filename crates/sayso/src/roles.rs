@@ -1,12 +1,14 @@
-//! The roles alone: `sayso authority` and `sayso gateway`, each from its configuration file.
+//! The roles alone: `sayso authority`, `sayso gateway` and `sayso ext-authz`, each from its configuration file.
 //!
 //! Between them there is nothing but HTTP: the gateway logs in with its own key, the authority reads what the
 //! gateway lists. `up` is both in one process.
 
 pub mod authority;
 pub(crate) mod doors;
+pub mod ext_authz;
 pub mod gateway;
 pub(crate) mod introducer;
+mod server;
 
 use crate::home::Home;
 use crate::settings::Settings;

@@ -95,11 +95,47 @@ pub(crate) const KEYS: &[Key] = &[
         default: "127.0.0.1:0",
         help: "address of the metrics; port 0 picks one, which the ready line names",
     },
+    Key {
+        name: "ext_authz.listen",
+        default: "127.0.0.1:8442",
+        help: "address of checks over HTTP; port 0 picks one",
+    },
+    Key {
+        name: "ext_authz.grpc.listen",
+        default: "127.0.0.1:8443",
+        help: "address of checks over gRPC; port 0 picks one",
+    },
+    Key {
+        name: "ext_authz.public_url",
+        default: "",
+        help: "the origin agents dial at the gateway that asks",
+    },
+    Key {
+        name: "ext_authz.hosts",
+        default: "",
+        help: "further hosts an unsigned request may name, comma-separated",
+    },
+    Key {
+        name: "ext_authz.body_limit",
+        default: "4194304",
+        help: "bytes at which the gateway that asks cuts a body; one as long is refused",
+    },
+    Key {
+        name: "ext_authz.pass_headers",
+        default: "",
+        help: "headers the server may see beside MCP's, comma-separated",
+    },
     Key { name: "gateway.allowed_origins", default: "", help: "browser origins served, comma-separated" },
 ];
 
 /// Keys whose value is a list.
-const LISTS: [&str; 3] = ["gateway.allowed_origins", "gateway.upstream_env", "gateway.enforce"];
+const LISTS: [&str; 5] = [
+    "gateway.allowed_origins",
+    "gateway.upstream_env",
+    "gateway.enforce",
+    "ext_authz.hosts",
+    "ext_authz.pass_headers",
+];
 
 /// How a list of nothing is written: unlike an empty value it was meant.
 const EMPTY: &str = "[]";

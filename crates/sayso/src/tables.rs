@@ -52,7 +52,7 @@ pub(crate) struct ResourceServerTable {
     pub(crate) name: Option<String>,
 }
 
-/// A resource behind a gateway.
+/// A resource behind a gateway, ours or another.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ResourceTable {
@@ -64,8 +64,9 @@ pub(crate) struct ResourceTable {
     pub(crate) authority: String,
     /// A constant of this server, never a person's name.
     pub(crate) realm: Realm,
-    /// The MCP endpoint behind it.
-    pub(crate) upstream: String,
+    /// The MCP endpoint behind it; a gateway needs one, external authorization has none.
+    #[serde(default)]
+    pub(crate) upstream: Option<String>,
     /// Which host it is told that it was asked for.
     #[serde(default)]
     pub(crate) upstream_host: UpstreamHost,

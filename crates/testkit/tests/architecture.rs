@@ -14,13 +14,14 @@ use sayso_testkit::source;
 use serde_json::Value;
 
 /// Who may name whom. `testkit` may name anybody and nobody may name it.
-const ARROWS: [(&str, &[&str]); 10] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("sayso-protocol", &[]),
     ("sayso-listen", &[]),
     ("sayso-fetch", &["sayso-protocol"]),
     ("sayso-enforce", &["sayso-protocol", "sayso-fetch"]),
     ("sayso-gateway", &["sayso-protocol", "sayso-enforce", "sayso-listen"]),
     ("sayso-embed", &["sayso-protocol", "sayso-fetch", "sayso-enforce"]),
+    ("sayso-ext-authz", &["sayso-protocol", "sayso-enforce", "sayso-listen"]),
     ("sayso-owner", &["sayso-protocol"]),
     ("sayso-authority", &["sayso-protocol", "sayso-fetch", "sayso-listen", "sayso-owner"]),
     ("sayso-agent", &["sayso-protocol", "sayso-fetch"]),
@@ -32,6 +33,7 @@ const ARROWS: [(&str, &[&str]); 10] = [
             "sayso-listen",
             "sayso-enforce",
             "sayso-gateway",
+            "sayso-ext-authz",
             "sayso-owner",
             "sayso-authority",
             "sayso-agent",
@@ -40,12 +42,17 @@ const ARROWS: [(&str, &[&str]); 10] = [
 ];
 
 /// Dependencies that carry a power, and the only crates that may hold it.
-const POWERS: [(&str, &[&str]); 7] = [
+const POWERS: [(&str, &[&str]); 8] = [
     ("reqwest", &["sayso-fetch"]),
     ("rusqlite", &["sayso-authority"]),
     // Of the host inside a server, for its examples alone.
-    ("axum", &["sayso-authority", "sayso-gateway", "sayso-embed", "sayso-listen", "sayso"]),
-    ("hyper", &["sayso-gateway", "sayso-listen"]),
+    (
+        "axum",
+        &["sayso-authority", "sayso-gateway", "sayso-embed", "sayso-ext-authz", "sayso-listen", "sayso"],
+    ),
+    // The doors of `sayso-ext-authz` are called over HTTP/2 by its own tests.
+    ("hyper", &["sayso-gateway", "sayso-ext-authz", "sayso-listen"]),
+    ("prost", &["sayso-ext-authz"]),
     ("rmcp", &["sayso-embed", "sayso"]),
     ("clap", &["sayso"]),
     ("anyhow", &["sayso"]),

@@ -1,20 +1,16 @@
 //! `sayso gateway`: resources behind one origin, each under the authority its owner chose.
 
 use super::introducer::Introducer;
+use super::server::Asking;
 use super::{Address, Command, Start, interrupted, until};
 use crate::clock;
 use crate::metrics::{self, Listening, Metrics};
 use crate::settings::Settings;
 use crate::tables::ResourceTable;
-use anyhow::bail;
-use sayso_enforce::authority::http::HttpAuthority;
-use sayso_enforce::authority::keys::HttpKeys;
-use sayso_enforce::listing::Reader;
-use sayso_fetch::{Client, Fetch, Reach};
+use anyhow::{Context as _, bail};
 use sayso_gateway::{Enforcement, Gateway, GatewayConfig, HttpSettings, ResourceConfig};
-use sayso_protocol::{ClientId, SigningKey};
+use sayso_protocol::SigningKey;
 use serde::Serialize;
-use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -92,44 +88,17 @@ fn assemble(
     key: SigningKey,
     metrics: &mut Metrics,
 ) -> anyhow::Result<(Gateway, Vec<Introducer>)> {
-    let fetch: Arc<dyn Fetch> = Arc::new(Client::new(Reach::Configured));
-    let client_id = ClientId::parse(url)?;
-    let issuers: BTreeSet<&str> = tables.iter().map(|table| table.authority.as_str()).collect();
-    let reader = |issuer: &&str| Reader {
-        issuer: (*issuer).to_owned(),
-        keys: Arc::new(HttpKeys::new(Arc::clone(&fetch), *issuer, Arc::new(clock::now))),
-    };
-    let ask_again = settings.parse("gateway.ask_again")?;
-    let mut introducers: Vec<Introducer> = vec![];
+    let asking = Asking::of(url, &key, tables)?;
     let resource = |table: &ResourceTable| {
         warn_of_nothing(table.enforcement()?, &table.path);
-        let authority = Arc::new(HttpAuthority::new(
-            Arc::clone(&fetch),
-            table.authority.clone(),
-            client_id.clone(),
-            table.owner.clone(),
-            key.clone(),
-            Arc::new(clock::now),
-        ));
-        // An owner knows a gateway once, whatever it serves for her.
-        let known = |one: &Introducer| one.issuer == table.authority && one.owner == table.owner;
-        if table.enforcement()? == Enforcement::Uma && !introducers.iter().any(known) {
-            introducers.push(Introducer {
-                authority: Arc::clone(&authority),
-                issuer: table.authority.clone(),
-                owner: table.owner.clone(),
-                client_id: client_id.clone(),
-                resource_uri: format!("{url}{}", table.path),
-                name: table.realm.to_string(),
-                ask_again,
-            });
-        }
+        let upstream = table.upstream.as_ref();
+        let upstream = upstream.with_context(|| format!("{} needs an `upstream`", table.path))?;
         Ok(ResourceConfig {
             path: table.path.clone(),
             realm: table.realm.clone(),
             owner: table.owner.clone(),
             as_uri: table.authority.clone(),
-            authority,
+            authority: asking.authority(table)?,
             edition: settings.edition()?,
             tools: table.tools()?,
             enforcement: table.enforcement()?,
@@ -137,18 +106,17 @@ fn assemble(
             allowed_origins: table.allowed_origins.clone(),
             accept_uncovered_body: table.accept_uncovered_body,
             serve_query: false,
-            upstream: HttpSettings { host: table.upstream_host.of(url), ..HttpSettings::at(&table.upstream) }
-                .into(),
+            upstream: HttpSettings { host: table.upstream_host.of(url), ..HttpSettings::at(upstream) }.into(),
         })
     };
     let config = GatewayConfig {
         public_url: url.to_owned(),
         hosts: vec![],
-        readers: issuers.iter().map(reader).collect(),
+        readers: asking.readers(),
         resources: tables.iter().map(resource).collect::<anyhow::Result<_>>()?,
         body_limit: settings.whole("gateway.body_limit", BODY_LIMIT)?,
-        key: key.clone(),
+        key,
     };
     let gateway = Gateway::observed(config, Arc::new(clock::now), Some(metrics.decisions()))?;
-    Ok((gateway, introducers))
+    Ok((gateway, asking.introducers(settings.parse("gateway.ask_again")?)?))
 }

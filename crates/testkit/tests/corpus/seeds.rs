@@ -81,6 +81,11 @@ fn verdicts(seeds: &mut Vec<Seed>) {
         for sign in ["", " sign"] {
             let line = format!("{} {} {grant}{sign}\n", text("method"), text("target"));
             seeds.push(("engine", framed(line, &request["headers"], body.as_bytes())));
+            for way in ["", " joined"] {
+                let flag = "x-envoy-auth-partial-body: false";
+                let line = format!("{} {} {grant}{sign}{way}\n{flag}\n", text("method"), text("target"));
+                seeds.push(("ext_authz", framed(line, &request["headers"], body.as_bytes())));
+            }
         }
         for answer in [&vector["introspection"], &vector["consume"]] {
             if answer.is_object() {

@@ -1,6 +1,11 @@
 //! Seeds for the targets without vectors, written by our own encoders or, where a peer writes otherwise, by hand.
 
+use bytes::Bytes;
 use http::HeaderValue;
+use prost::Message as _;
+use sayso_ext_authz::grpc::message::{
+    Attributes, CheckRequest, Entry, HeaderList, HttpRequest, Line, Request,
+};
 use sayso_protocol::envelope::jsonrpc::{self, Codes};
 use sayso_protocol::envelope::{rfc9728, www_authenticate};
 use sayso_protocol::jws::{KeyName, sign};
@@ -39,6 +44,7 @@ pub(super) fn all() -> Vec<Seed> {
     add("token_form", forms());
     add("introspection", protection());
     add("ids", names());
+    seeds.extend(checks().map(|check| ("ext_authz", check)));
     seeds
 }
 
@@ -388,4 +394,35 @@ fn names() -> Vec<String> {
     let mut names: Vec<String> = names.map(str::to_owned).into();
     names.push(canon::s256_bytes(b"x").to_string());
     names
+}
+
+/// Checks as a gateway sends them: with everything in them, and with a part of it.
+fn checks() -> [Vec<u8>; 2] {
+    let text = Bytes::from_static;
+    let line = |key: &'static str, value: &'static str| Line {
+        key: text(key.as_bytes()),
+        value: Bytes::new(),
+        raw_value: text(value.as_bytes()),
+    };
+    let http = HttpRequest {
+        method: text(b"POST"),
+        path: text(b"/mcp"),
+        host: text(b"gw.example.test"),
+        size: 40,
+        raw_body: text(br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#),
+        header_map: Some(HeaderList {
+            headers: vec![
+                line(":path", "/mcp"),
+                line("content-type", "application/json"),
+                line("x-envoy-auth-partial-body", "false"),
+            ],
+        }),
+        ..HttpRequest::default()
+    };
+    let headers = vec![Entry { key: text(b"content-type"), value: text(b"application/json") }];
+    let plain = HttpRequest { header_map: None, headers, body: http.raw_body.clone(), ..http.clone() };
+    let message =
+        |http| CheckRequest { attributes: Some(Attributes { request: Some(Request { http: Some(http) }) }) };
+    let messages = [http, plain].map(|http| message(http).encode_to_vec());
+    messages.map(|message| [b"bytes\n", message.as_slice()].concat())
 }

@@ -1,0 +1,137 @@
+//! One check, whoever asks in which way: find the resource, have the core decide, and say what became of it.
+//!
+//! Nothing is checked out, since nothing is sent from here; a single-use grant is spent before the yes is said, and the
+//! permit is used in saying it. A second yes for one request there cannot be: its signature is spent with the first
+//! (D-9, D-14).
+
+use crate::decision::{Decision, Denial};
+use crate::outward::Outward;
+use crate::passed;
+use http::HeaderMap;
+use sayso_enforce::reading::Bodies;
+use sayso_enforce::{
+    BadServer, Body, Clock, Engine, Head, Incoming, Named, Observer, Outcome, Outlet, Published, Server,
+    ServerConfig, Unavailable, Verdict, Void,
+};
+use sayso_protocol::payload::refusal::{Code, Refusal};
+use std::sync::Arc;
+use tokio::time::Instant;
+
+/// A stream of an older client taken up again would bring answers to calls nobody here remembers (D-15).
+const LAST_EVENT: &str = "last-event-id";
+/// What a gateway's message holds beside a body: headers, addresses, certificates.
+const AROUND: usize = 256 << 10;
+
+/// The authorizer of one resource server, at however many doors.
+#[derive(Clone)]
+pub struct ExtAuthz(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    server: Server,
+    outward: Outward,
+    ceiling: usize,
+    /// Bodies as they come over HTTP.
+    pub(crate) bodies: Bodies,
+    /// The same within a gateway's messages.
+    pub(crate) messages: Bodies,
+    observer: Option<Arc<dyn Observer>>,
+}
+
+/// The way to a server nobody here sends to.
+struct Nowhere;
+
+impl Outlet for Nowhere {
+    type Sender = ();
+
+    async fn checkout(&self) -> Result<(), Unavailable> {
+        Ok(())
+    }
+}
+
+impl ExtAuthz {
+    /// An authorizer. `config.body_limit` is the length at which the gateways that ask cut a body: shorter ones are
+    /// whole, and one that is as long is refused. `outward` says which headers an allowed request keeps.
+    ///
+    /// # Errors
+    /// When the configuration contradicts itself.
+    pub fn new(
+        config: ServerConfig,
+        outward: Outward,
+        clock: Clock,
+        observer: Option<Arc<dyn Observer>>,
+    ) -> Result<Self, BadServer> {
+        let ceiling = config.body_limit;
+        let server = Server::new(config, clock, observer.as_ref())?;
+        let (bodies, messages) = (Bodies::new(ceiling), Bodies::new(ceiling.saturating_add(AROUND)));
+        Ok(Self(Arc::new(Inner { server, outward, ceiling, bodies, messages, observer })))
+    }
+
+    pub(crate) fn published(&self) -> &Published {
+        &self.0.server.published
+    }
+
+    /// Decides about a request, of whose body a gateway passed on this much.
+    pub async fn check(&self, Incoming { head, body }: Incoming) -> Decision {
+        match self.preview(&head) {
+            Ok(engine) => self.decide(&engine, head, body).await,
+            Err(denial) => Decision::Deny(denial),
+        }
+    }
+
+    /// What can be refused before the body is looked at; else whose request it is.
+    pub(crate) fn preview(&self, head: &Head) -> Result<Engine, Denial> {
+        let Some(engine) = self.0.server.engine(head.path()) else {
+            return Err(self.refuse(&Refusal::new(Code::NotFound, "nothing is governed at this address")));
+        };
+        engine.preview(head, Named::Nothing).map_err(|refusal| Denial::of(&refusal))?;
+        if head.headers.contains_key(LAST_EVENT) {
+            let text = "a stream cannot be taken up again through this gateway; call anew";
+            return Err(self.refuse(&Refusal::new(Code::InvalidRequest, text)));
+        }
+        Ok(engine.clone())
+    }
+
+    /// The decision, once there is all of the body that there will be.
+    pub(crate) async fn decide(&self, engine: &Engine, head: Head, body: Body) -> Decision {
+        let body = match body {
+            Body::Whole(bytes) => passed::body(&head.headers, bytes, self.0.ceiling),
+            Body::Truncated => Body::Truncated,
+        };
+        let incoming = Incoming { head, body };
+        match engine.decide(&incoming, &Nowhere).await {
+            Verdict::Permit(permit) => match permit.redeem() {
+                Ok(_) => Decision::Allow(self.removed(&incoming.head.headers)),
+                Err(void) => Decision::Deny(tell_void(engine, *void).await),
+            },
+            Verdict::Challenge(challenge) => Decision::Deny(Denial::challenge(&challenge)),
+            Verdict::Refuse(refusal) => Decision::Deny(Denial::of(&refusal)),
+            Verdict::Fault(fault) => Decision::Deny(Denial::fault(&fault)),
+        }
+    }
+
+    fn removed(&self, headers: &HeaderMap) -> Vec<http::HeaderName> {
+        self.0.outward.removed(headers)
+    }
+
+    /// A refusal of this host's own, told and counted as the core's are.
+    pub(crate) fn refuse(&self, refusal: &Refusal) -> Denial {
+        let began = Instant::now();
+        let error = refusal.code.as_str();
+        tracing::info!(error, "access.denied");
+        if let Some(observer) = &self.0.observer {
+            observer.decided(Outcome::Denied, error, began.elapsed());
+        }
+        Denial::of(refusal)
+    }
+}
+
+/// Her record learns of an approval that was spent for nothing, if it can be told.
+async fn tell_void(engine: &Engine, void: Void) -> Denial {
+    if let Some(call) = void.spent {
+        let family = call.family.clone();
+        if engine.report(call, "the call was not let through in time").await.is_err() {
+            tracing::error!(family = family.as_str(), "access.report_lost");
+        }
+    }
+    Denial::of(&void.refusal)
+}

@@ -1,0 +1,112 @@
+//! Which headers an allowed request loses before the gateway sends it on (D-10).
+//!
+//! A list of what may pass, so that no credential, signature or claimed identity of the agent's reaches the server, nor
+//! anything else it might act on that neither signature nor approval covers. The gateway removes the rest by name. What
+//! frames and routes the message is the gateway's own.
+
+use http::{HeaderMap, HeaderName};
+
+const PASSED: [&str; 3] = ["content-type", "accept", "traceparent"];
+const PASSED_PREFIX: &str = "mcp-";
+
+/// Framing and address, which a gateway cannot lose and writes anew.
+const KEPT: [&str; 3] = ["host", "content-length", "transfer-encoding"];
+
+/// Removed whether or not the gateway showed them, and never passed by choice.
+const NEVER: [&str; 7] = [
+    "authorization",
+    "proxy-authorization",
+    "cookie",
+    "signature",
+    "signature-input",
+    "signature-agent",
+    "content-digest",
+];
+
+/// What passes: the list, and what an operator adds to it.
+#[derive(Debug, Clone, Default)]
+pub struct Outward {
+    more: Vec<HeaderName>,
+}
+
+/// A header that is never passed on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("header `{0}` is the agent's with us and never passed on")]
+pub struct NeverPasses(HeaderName);
+
+impl Outward {
+    /// The list, and these beside it.
+    ///
+    /// # Errors
+    /// When one of them is a credential, a signature or a digest.
+    pub fn with(more: Vec<HeaderName>) -> Result<Self, NeverPasses> {
+        match more.iter().find(|name| NEVER.contains(&name.as_str())) {
+            Some(name) => Err(NeverPasses(name.clone())),
+            None => Ok(Self { more }),
+        }
+    }
+
+    /// The headers to be removed from a request with these.
+    pub(crate) fn removed(&self, headers: &HeaderMap) -> Vec<HeaderName> {
+        let unseen = NEVER.map(HeaderName::from_static).into_iter();
+        let unseen = unseen.filter(|name| !headers.contains_key(name));
+        headers.keys().filter(|name| !self.passes(name)).cloned().chain(unseen).collect()
+    }
+
+    fn passes(&self, name: &HeaderName) -> bool {
+        let listed = |list: &[&str]| list.contains(&name.as_str());
+        listed(&PASSED)
+            || listed(&KEPT)
+            || name.as_str().starts_with(PASSED_PREFIX)
+            || self.more.contains(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn removed(outward: &Outward, names: &[&'static str]) -> Vec<String> {
+        let lines = names.iter().map(|name| (HeaderName::from_static(name), "x".parse().unwrap()));
+        let mut removed: Vec<String> =
+            outward.removed(&lines.collect()).iter().map(ToString::to_string).collect();
+        removed.sort_unstable();
+        removed
+    }
+
+    #[test]
+    fn what_is_not_listed_is_removed_and_credentials_always() {
+        let mut all: Vec<&str> = NEVER.to_vec();
+        all.sort_unstable();
+        assert_eq!(removed(&Outward::default(), &[]), all);
+        let sent = [
+            "authorization",
+            "signature",
+            "cookie",
+            "host",
+            "content-length",
+            "content-type",
+            "accept",
+            "mcp-method",
+            "mcp-session-id",
+            "mcp-param-account",
+            "traceparent",
+            "x-uma-owner",
+            "x-forwarded-host",
+            "x-request-id",
+        ];
+        all.extend(["x-forwarded-host", "x-request-id", "x-uma-owner"]);
+        all.sort_unstable();
+        assert_eq!(removed(&Outward::default(), &sent), all);
+        let more = Outward::with(vec![HeaderName::from_static("x-request-id")]).unwrap();
+        all.retain(|name| *name != "x-request-id");
+        assert_eq!(removed(&more, &sent), all);
+    }
+
+    #[test]
+    fn a_credential_cannot_be_let_pass() {
+        for name in NEVER {
+            assert!(Outward::with(vec![HeaderName::from_static(name)]).is_err(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! `sayso ext-authz`: the enforcement point of a gateway that asks before it forwards, over HTTP or over gRPC.
+//!
+//! It is the resource server its public URL names, like the gateway: the key is kept under the same name, so that one
+//! data folder is one identity (D-15). What is behind the gateway is the gateway's to know.
+
+use super::gateway::{BODY_LIMIT, warn_of_nothing};
+use super::introducer::Introducer;
+use super::server::Asking;
+use super::{Address, Command, Start, interrupted, until};
+use crate::clock;
+use crate::metrics::{self, Listening, Metrics};
+use crate::settings::Settings;
+use crate::tables::ResourceTable;
+use anyhow::{Context as _, bail};
+use sayso_enforce::{ServerConfig, ServerResource};
+use sayso_ext_authz::{ExtAuthz, Outward, serve_grpc, serve_http};
+use sayso_protocol::SigningKey;
+use serde::Serialize;
+use std::process::ExitCode;
+use std::sync::Arc;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// What is told when both doors answer.
+#[derive(Debug, Serialize)]
+struct Ready {
+    ready: bool,
+    /// Where checks over HTTP go: this, and the original target.
+    check: String,
+    /// Where checks over gRPC go.
+    grpc: String,
+    /// The HTTP listener, with what the resource server publishes.
+    ext_authz: String,
+    resource: Option<String>,
+    resources: Vec<String>,
+    metrics: String,
+    version: &'static str,
+}
+
+/// Runs until interrupted.
+///
+/// # Errors
+/// When something cannot be set up; the sentence says what to do.
+pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
+    super::raise_limits();
+    let interrupted = interrupted()?;
+    let Start { settings, tables, home } = command.start()?;
+    if tables.resource.is_empty() {
+        bail!("name at least one resource: [[resource]] with path, owner, authority, realm and tools");
+    }
+    if settings.text("ext_authz.public_url").is_none() {
+        bail!(
+            "set `ext_authz.public_url`: the origin agents dial is the gateway's, which nobody here can see"
+        );
+    }
+    let (http, url) = Address::read(&settings, "ext_authz")?.bind("check over HTTP").await?;
+    let (grpc, _) = Address::read(&settings, "ext_authz.grpc")?.bind("check over gRPC").await?;
+    let listening = Listening::bind(&settings).await?;
+    let mut metrics = Metrics::new();
+    let (key, _) = home.key("gateway")?;
+    let (authorizer, introducers) = assemble(&settings, &tables.resource, &url, key, &mut metrics)?;
+    let resources: Vec<String> = tables.resource.iter().map(|it| format!("{url}{}", it.path)).collect();
+    let here = format!("http://{}", http.local_addr()?);
+    let ready = Ready {
+        ready: true,
+        check: format!("{here}{}", sayso_ext_authz::CHECK),
+        grpc: grpc.local_addr()?.to_string(),
+        ext_authz: here,
+        resource: resources.first().cloned(),
+        resources,
+        metrics: listening.url.clone(),
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    let (stop, stopped) = watch::channel(false);
+    let serving = tokio::spawn(serve_http(http, authorizer.clone(), until(&stopped)));
+    let answering = tokio::spawn(serve_grpc(grpc, authorizer, until(&stopped)));
+    // The documents an authority reads before it answers are published by now, here or by a gateway of ours.
+    let introducing: Vec<_> = introducers.into_iter().map(|one| tokio::spawn(one.run())).collect();
+    let showing = tokio::spawn(metrics::serve(metrics, listening, until(&stopped)));
+    let sentence =
+        format!("checks for {url} are answered at {} and over gRPC at {}", ready.check, ready.grpc);
+    command.announce(&home, &ready, &sentence)?;
+    interrupted.await;
+    let _ = stop.send(true);
+    introducing.iter().for_each(JoinHandle::abort);
+    serving.await?;
+    answering.await?;
+    showing.await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn assemble(
+    settings: &Settings,
+    tables: &[ResourceTable],
+    url: &str,
+    key: SigningKey,
+    metrics: &mut Metrics,
+) -> anyhow::Result<(ExtAuthz, Vec<Introducer>)> {
+    let asking = Asking::of(url, &key, tables)?;
+    let resource = |table: &ResourceTable| {
+        warn_of_nothing(table.enforcement()?, &table.path);
+        if table.upstream.is_some() {
+            bail!("the `upstream` of {} is the gateway's to know here; leave it out", table.path);
+        }
+        Ok(ServerResource {
+            path: table.path.clone(),
+            realm: table.realm.clone(),
+            owner: table.owner.clone(),
+            as_uri: table.authority.clone(),
+            authority: asking.authority(table)?,
+            edition: settings.edition()?,
+            tools: table.tools()?,
+            enforcement: table.enforcement()?,
+            open_methods: table.open_methods.clone(),
+            allowed_origins: table.allowed_origins.clone(),
+            accept_uncovered_body: table.accept_uncovered_body,
+        })
+    };
+    let config = ServerConfig {
+        public_url: url.to_owned(),
+        hosts: settings.list("ext_authz.hosts"),
+        readers: asking.readers(),
+        resources: tables.iter().map(resource).collect::<anyhow::Result<_>>()?,
+        body_limit: settings.whole("ext_authz.body_limit", BODY_LIMIT)?,
+        key,
+    };
+    let more = settings.list("ext_authz.pass_headers").into_iter();
+    let more = more.map(|name| name.parse().with_context(|| format!("`{name}` is no header's name")));
+    let outward = Outward::with(more.collect::<anyhow::Result<_>>()?).context("`ext_authz.pass_headers`")?;
+    let authorizer = ExtAuthz::new(config, outward, Arc::new(clock::now), Some(metrics.decisions()))?;
+    Ok((authorizer, asking.introducers(settings.parse("gateway.ask_again")?)?))
+}

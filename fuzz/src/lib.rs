@@ -15,6 +15,7 @@ pub mod engine;
 mod framed;
 pub mod guard;
 pub mod ids;
+pub mod introduction;
 pub mod introspection;
 pub mod json;
 pub mod jsonrpc;
@@ -34,13 +35,14 @@ pub mod token_form;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 18] = [
+pub const TARGETS: [Target; 19] = [
     ("agreement", agreement::check),
     ("answer", answer::check),
     ("challenge", challenge::check),
     ("engine", engine::check),
     ("guard", guard::check),
     ("ids", ids::check),
+    ("introduction", introduction::check),
     ("introspection", introspection::check),
     ("json", json::check),
     ("jsonrpc", jsonrpc::check),

@@ -16,6 +16,7 @@ pub mod ext_authz;
 mod framed;
 pub mod guard;
 pub mod ids;
+pub mod introduction;
 pub mod introspection;
 pub mod json;
 pub mod jsonrpc;
@@ -43,6 +44,7 @@ pub const TARGETS: [Target; 19] = [
     ("ext_authz", ext_authz::check),
     ("guard", guard::check),
     ("ids", ids::check),
+    ("introduction", introduction::check),
     ("introspection", introspection::check),
     ("json", json::check),
     ("jsonrpc", jsonrpc::check),

@@ -7,6 +7,8 @@ use sayso_protocol::b64;
 use sayso_testkit::source;
 use serde_json::Value;
 
+#[path = "introduced.rs"]
+mod introduced;
 #[path = "written.rs"]
 mod written;
 
@@ -20,6 +22,7 @@ pub(crate) fn all() -> Vec<Seed> {
     messages(&mut seeds);
     signatures(&mut seeds);
     verdicts(&mut seeds);
+    seeds.extend(introduced::all());
     seeds.extend(written::all());
     seeds.retain(|(_, input)| input.len() <= super::LONGEST);
     seeds

@@ -36,7 +36,7 @@ pub mod token_form;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 19] = [
+pub const TARGETS: [Target; 20] = [
     ("agreement", agreement::check),
     ("answer", answer::check),
     ("challenge", challenge::check),

@@ -13,7 +13,7 @@ from cast import binary, environment
 from town import free_port, toml
 
 PATIENCE = 10
-ROLES = ("authority", "gateway")
+ROLES = ("authority", "gateway", "ext-authz")
 OWNER = [("owner", {"name": "alice"})]
 SERVER = ("resource_server", {"client_id": "http://127.0.0.1:2", "owner": "alice",
                               "resource_uri": "http://127.0.0.1:2/mcp"})
@@ -23,8 +23,8 @@ TOOL = {"name": "trade", "scopes": ["trade:call"]}
 
 # What each key refuses, and who reads it.
 KEYS = {
-    "data": ("up authority gateway", ["", 1.5, [1], "{file}", "{file}/below"]),
-    "edition": ("up authority gateway", ["", "2026", 20260911, "2026-09-15 ", ["2026-09-11"]]),
+    "data": ("up authority gateway ext-authz", ["", 1.5, [1], "{file}", "{file}/below"]),
+    "edition": ("up authority gateway ext-authz", ["", "2026", 20260911, "2026-09-15 ", ["2026-09-11"]]),
     "owner.name": ("up", ["", "Alice", "a b", "../a", "a" * 65, "\u00e4", 2.5]),
     "authority.listen": ("up authority", ["", "nonsense", "127.0.0.1", "127.0.0.1:99999", "0.0.0.0:0", "[::]:0",
                                           "localhost:0", 8440, "{taken}", "192.0.2.1:0"]),
@@ -46,21 +46,29 @@ KEYS = {
     "gateway.survey_interval": ("up", ["", "x", -1, 0, 1.5, "99999999999999999999"]),
     "gateway.enforce": ("up", ["maybe", ["uma", "x"], 1]),
     "gateway.realm": ("up", []),
-    "metrics.listen": ("up authority gateway", ["", "nonsense", "127.0.0.1:-1", "0.0.0.0:0", "{taken}"]),
+    "metrics.listen": ("up authority gateway ext-authz", ["", "nonsense", "127.0.0.1:-1", "0.0.0.0:0", "{taken}"]),
     "gateway.listen": ("up gateway", ["", "nonsense", "127.0.0.1:-1", "0.0.0.0:0", "{taken}"]),
     "gateway.public_url": ("up gateway", ["nonsense", "ftp://gw.example", "https://gw.example/x", "http://gw.example",
                                           "https://GW.example"]),
     "gateway.body_limit": ("up gateway", ["", "x", -1, 0, "4M", 1.5, "99999999999999999999"]),
+    "ext_authz.listen": ("ext-authz", ["", "nonsense", "127.0.0.1:-1", "0.0.0.0:0", "{taken}"]),
+    "ext_authz.grpc.listen": ("ext-authz", ["", "nonsense", "127.0.0.1:-1", "0.0.0.0:0", "{taken}"]),
+    "ext_authz.public_url": ("ext-authz", ["", "nonsense", "ftp://gw.example", "https://gw.example/x", "http://gw.example",
+                                           "https://GW.example"]),
+    "ext_authz.hosts": ("ext-authz", [[1], 1.5]),
+    "ext_authz.body_limit": ("ext-authz", ["", "x", -1, 0, "4M", 1.5, "99999999999999999999"]),
+    "ext_authz.pass_headers": ("ext-authz", ["a b", ["x-tenant", "Cookie"], ["Authorization"], "signature", [1], 1.5]),
     "gateway.allowed_origins": ("up", ["nonsense", "*", "https://app.example/x", ["https://app.example", "x"], [1], 1.5]),
 }
 MISSPELLED = {"dta": "data", "editon": "edition", "authority.lisen": "authority.listen", "gateway.listn": "gateway.listen",
               "authority.intervall": "authority.interval", "stor.url": "store.url", "owner.nam": "owner.name",
-              "gateway.body-limit": "gateway.body_limit", "authority.Listen": "authority.listen"}
+              "gateway.body-limit": "gateway.body_limit",
+              "ext_authz.grpc_listen": "ext_authz.grpc.listen", "authority.Listen": "authority.listen"}
 UP = {"--data", "--store", "--owner", "--authority", "--gateway", "--metrics", "--config", "--upstream", "--upstream-stdio",
       "--upstream-env", "--realm"}
 FLAGS = {
     "up": UP | {"--json"},
-    "authority": {"--config", "--json"}, "gateway": {"--config", "--json"},
+    "authority": {"--config", "--json"}, "gateway": {"--config", "--json"}, "ext-authz": {"--config", "--json"},
     "config": UP,
     "owner": {"--data", "--authority", "--key", "--json"},
     "agent": {"--config-dir", "--json"},
@@ -112,10 +120,18 @@ def written(tmp_path, text, name="sayso.toml"):
     return file
 
 
+def without_upstream(members):
+    """A resource whose server the gateway that asks knows."""
+    return {name: value for name, value in members.items() if name != "upstream"}
+
+
 def settings_of(role, tmp_path, more=()):
     """A file with which this role would start."""
-    settings = {"data": str(tmp_path / "data"), "authority.listen": "127.0.0.1:0", "gateway.listen": "127.0.0.1:0"}
-    tables = {"authority": [*OWNER, SERVER], "gateway": [("resource", RESOURCE), ("resource.tools", TOOL)]}
+    settings = {"data": str(tmp_path / "data"), "authority.listen": "127.0.0.1:0", "gateway.listen": "127.0.0.1:0",
+                "ext_authz.listen": "127.0.0.1:0", "ext_authz.grpc.listen": "127.0.0.1:0",
+                "ext_authz.public_url": "http://127.0.0.1:2"}
+    tables = {"authority": [*OWNER, SERVER], "gateway": [("resource", RESOURCE), ("resource.tools", TOOL)],
+              "ext-authz": [("resource", without_upstream(RESOURCE)), ("resource.tools", TOOL)]}
     return settings | dict(more), tables.get(role, [])
 
 
@@ -197,7 +213,7 @@ def test_a_file_that_is_none(run, tmp_path, command):
 
 @pytest.mark.parametrize("role", ROLES)
 def test_an_empty_file(run, tmp_path, role):
-    table = {"authority": "[[owner]]", "gateway": "[[resource]]"}[role]
+    table = {"authority": "[[owner]]", "gateway": "[[resource]]", "ext-authz": "[[resource]]"}[role]
     refused(run(role, "--config", written(tmp_path, "")), table)
 
 
@@ -267,8 +283,12 @@ GATEWAY_TABLES = {
 GATEWAY_TABLES |= {f"no {member}": (
     [("resource", {k: v for k, v in RESOURCE.items() if k != member}), ("resource.tools", TOOL)], member)
     for member in RESOURCE if member != "single_use"}
+EXT_AUTHZ_TABLES = {name: ([(table, without_upstream(members)) for table, members in tables], word)
+                    for name, (tables, word) in GATEWAY_TABLES.items() if "upstream" not in name}
+EXT_AUTHZ_TABLES["an upstream"] = (resource(), "upstream")
 TABLES = [pytest.param(role, tables, word, id=f"{role}: {name}")
-          for role, all_of in (("authority", AUTHORITY_TABLES), ("gateway", GATEWAY_TABLES))
+          for role, all_of in (("authority", AUTHORITY_TABLES), ("gateway", GATEWAY_TABLES),
+                              ("ext-authz", EXT_AUTHZ_TABLES))
           for name, (tables, word) in all_of.items()]
 
 

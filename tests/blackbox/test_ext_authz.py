@@ -3,8 +3,10 @@ agent and the server behind Envoy see of every kind of decision, and of none."""
 
 import http.client
 import json
+import socketserver
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
@@ -15,7 +17,8 @@ from cast import SCOPES, TRADE, Process, binary, environment, result
 from envoy import FOLDER, KINDS, PATIENCE, Envoy, EnvoyTown
 from parties import Agent, Challenge, Owner
 from stock import HERE, serving
-from town import Role, free_port, toml
+from test_metrics import moved, scrape
+from town import Role, free_port
 from wire import Key, fetch_json, mcp_body, mcp_headers, send, sign
 
 OURS = ("authorization", "signature", "signature-input", "content-digest", "cookie", "x-uma-owner")
@@ -293,25 +296,61 @@ def govern(owner, tool, scopes, per_operation):
     assert response.status == 201, response
 
 
-@pytest.mark.parametrize("change, said", [
-    ({"ext_authz.public_url": None}, "ext_authz.public_url"),
-    ({"ext_authz.listen": "0.0.0.0:0"}, "loopback"),
-    ({"ext_authz.grpc.listen": "0.0.0.0:0"}, "loopback"),
-    ({"ext_authz.pass_headers": "x-request-id,authorization"}, "never passed on"),
-    ({"ext_authz.pass_headers": "x y"}, "no header's name"),
-    ({"ext_authz.body_limit": "0"}, "ext_authz.body_limit"),
-    ({"ext_authz.grpc_listen": "127.0.0.1:0"}, "did you mean `ext_authz.grpc.listen`"),
-    ({"upstream": "http://127.0.0.1:1/mcp"}, "upstream"),
-    ({}, "name at least one resource"),
-])
-def test_a_configuration_that_cannot_be_meant_is_refused(tmp_path, change, said):
-    resource = {"path": "/mcp", "owner": "alice", "authority": "http://127.0.0.1:1", "realm": "r"}
-    resource |= {name: value for name, value in change.items() if name == "upstream"}
-    settings = {"data": str(tmp_path / "data"), "ext_authz.listen": "127.0.0.1:0", "ext_authz.grpc.listen": "127.0.0.1:0",
-                "ext_authz.public_url": "http://127.0.0.1:10000"}
-    settings |= {name: value for name, value in change.items() if name != "upstream"}
-    tables = [("resource", resource), ("resource.tools", {"name": "t", "scopes": ["t:call"]})] if change else []
-    (tmp_path / "sayso.toml").write_text(toml(settings, tables))
-    done = subprocess.run([binary(), "ext-authz", "--config", "sayso.toml"], env=environment(tmp_path), cwd=tmp_path,
-                          text=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=30)
-    assert done.returncode == 2 and said in done.stderr and done.stdout == "", done
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_call_is_forwarded_once_whatever_the_agent_asks_for(tmp_path, kind):  # D-14
+    """Envoy retries for peers in its own network that name what for; what they name does not get that far."""
+    inside = ("use_remote_address: true", "use_remote_address: true\n                "
+              "internal_address_config: { cidr_ranges: [{ address_prefix: 127.0.0.0, prefix_len: 8 }] }")
+    with EnvoyTown.running(tmp_path, kind, [inside]) as town, Silent(town.canary) as silent:
+        agent = Agent()
+        grant = agent.obtain(town.resource, "get_positions", owner=town.owner)
+        again = [("X-Envoy-Retry-On", "5xx,reset,connect-failure"), ("X-Envoy-Max-Retries", "3"),
+                 ("X-Envoy-Retry-Grpc-On", "internal"), ("X-Envoy-Hedge-On-Per-Try-Timeout", "true")]
+        for answer in (agent.call(town.resource, "get_positions", token=grant.token, extra=again),
+                       agent.request(town.resource, "tools/list", extra=again)):
+            assert answer.status == 503, answer
+        assert silent.requests == 2
+
+
+class Silent(socketserver.ThreadingTCPServer):
+    """A server that takes a request and hangs up, where a canary was."""
+
+    allow_reuse_address, daemon_threads = True, True
+
+    def __init__(self, canary):
+        canary.stop()
+        self.requests, self.canary = 0, canary
+        super().__init__(("127.0.0.1", canary.port), None)
+
+    def finish_request(self, request, client_address):
+        if request.recv(1 << 16):
+            self.requests += 1
+
+    def __enter__(self):
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.shutdown()
+        self.server_close()
+        self.canary.start()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_decisions_are_counted_and_nothing_of_theirs_is_logged(tmp_path, kind):
+    with EnvoyTown.running(tmp_path, kind) as town:
+        agent, before = Agent(), scrape(town.gateway)
+        grant = agent.obtain(town.resource, "get_positions", {"note": "of-nobodys-business"}, owner=town.owner)
+        result(agent.call(town.resource, "get_positions", {"note": "of-nobodys-business"}, token=grant.token))
+        agent.request(town.resource, "tools/list")
+        agent.request(town.resource, "tools/list", extra=[("Last-Event-ID", "7")])
+        send("POST", f"{town.checks}/check/elsewhere", mcp_headers("tools/list"), mcp_body("tools/list"))
+        counted = "sayso_decisions_total"
+        for outcome, reason, times in (("allowed", "reusable", 1), ("allowed", "open", 1), ("denied", "invalid_request", 1),
+                                       ("denied", "not_found", 1), ("challenged", "insufficient_authorization", 1)):
+            assert moved(town.gateway, before, counted, outcome=outcome, reason=reason) == times, (outcome, reason)
+        logged = town.gateway.logged()
+        assert "access.allowed" in logged and "access.denied" in logged
+        for secret in (grant.token, grant.negotiation.tickets[0], "of-nobodys-business"):
+            assert secret not in logged

@@ -93,3 +93,35 @@ fn deny(denial: Denial) -> CheckResponse {
     let lines = parts.headers.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap_or_default()));
     CheckResponse::deny(status, parts.status, lines, String::from_utf8_lossy(&body).into_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use message::Told;
+    use sayso_protocol::message::MessageFault;
+    use sayso_protocol::payload::refusal::{Code, Refusal};
+
+    // MCP-09, CORE-16, CORE-23, D-3
+    #[test]
+    fn every_refusal_and_every_fault_is_a_whole_no() {
+        let refusals = Code::ALL.map(|code| Denial::of(&Refusal::new(code, "what to do")));
+        let faults = [200, 403, 404].map(|status| Denial::fault(&MessageFault::not_served(status, None)));
+        for denial in refusals.into_iter().chain(faults) {
+            let expected = i32::from(denial.status().as_u16());
+            let answer = deny(denial);
+            let code = answer.status.unwrap().code;
+            let Some(Told::Denied(denied)) = answer.told else { panic!("not denied") };
+            let status = denied.status.unwrap().code;
+            assert_eq!(status, expected);
+            assert!(code != 0 && status >= 400, "{code} {status}");
+            assert_eq!((code == 16, code == 14), (status == 401, status == 503));
+            let header = |name: &[u8]| {
+                denied.headers.iter().filter_map(|it| it.header.as_ref()).find(|line| line.key == name)
+            };
+            assert_eq!(header(b"content-type").unwrap().value, "application/json");
+            assert_eq!(header(b"retry-after").is_some(), status == 503);
+            let body: serde_json::Value = serde_json::from_str(&denied.body).unwrap();
+            assert!(body.get("error").is_some() && body.get("result").is_none());
+        }
+    }
+}

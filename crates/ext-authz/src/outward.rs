@@ -12,8 +12,9 @@ const PASSED_PREFIX: &str = "mcp-";
 /// Framing and address, which a gateway cannot lose and writes anew.
 const KEPT: [&str; 3] = ["host", "content-length", "transfer-encoding"];
 
-/// Removed whether or not the gateway showed them, and never passed by choice.
-const NEVER: [&str; 7] = [
+/// Removed whether or not the gateway showed them, and never passed by choice: what is the agent's with us, and what asks
+/// Envoy to send a call again (D-14). Over HTTP Envoy does not show the latter, since it would heed them for the check.
+const NEVER: [&str; 15] = [
     "authorization",
     "proxy-authorization",
     "cookie",
@@ -21,6 +22,14 @@ const NEVER: [&str; 7] = [
     "signature-input",
     "signature-agent",
     "content-digest",
+    "x-envoy-retry-on",
+    "x-envoy-retry-grpc-on",
+    "x-envoy-max-retries",
+    "x-envoy-retriable-status-codes",
+    "x-envoy-retriable-header-names",
+    "x-envoy-hedge-on-per-try-timeout",
+    "x-envoy-upstream-rq-timeout-ms",
+    "x-envoy-upstream-rq-per-try-timeout-ms",
 ];
 
 /// What passes: the list, and what an operator adds to it.
@@ -31,14 +40,14 @@ pub struct Outward {
 
 /// A header that is never passed on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("header `{0}` is the agent's with us and never passed on")]
+#[error("header `{0}` is meant for us or for the gateway, and is never passed on")]
 pub struct NeverPasses(HeaderName);
 
 impl Outward {
     /// The list, and these beside it.
     ///
     /// # Errors
-    /// When one of them is a credential, a signature or a digest.
+    /// When one of them is a credential, a signature or a digest, or has a call sent again.
     pub fn with(more: Vec<HeaderName>) -> Result<Self, NeverPasses> {
         match more.iter().find(|name| NEVER.contains(&name.as_str())) {
             Some(name) => Err(NeverPasses(name.clone())),

@@ -156,6 +156,7 @@ fn authorizer(authority: &Arc<Scripted>) -> ExtAuthz {
         open_methods: Vec::new(),
         allowed_origins: vec!["https://app.example.test".into()],
         accept_uncovered_body: false,
+        serve_query: false,
     };
     let config = ServerConfig {
         public_url: "https://gw.example.test".into(),

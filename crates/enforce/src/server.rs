@@ -4,19 +4,18 @@
 //! another, and a grant for it is good at every host of it (D-15). How a request comes in and where an allowed one goes
 //! is its host's.
 
+use crate::address::Address;
 use crate::authority::Authority;
 use crate::engine::{Clock, Engine};
 use crate::listing::{Listing, Reader};
 use crate::observe::Observer;
-use crate::publish::{JWKS, OWNER_RESOURCES, Published, is_reserved};
+use crate::publish::{Published, is_reserved};
 use crate::registry::Registry;
 use crate::replay::Replay;
 use crate::resource::{BadResource, Enforcement, Resource, ResourceSettings, ToolSettings};
 use sayso_protocol::payload::edition::Edition;
-use sayso_protocol::sig::authority_of;
-use sayso_protocol::{ClientId, OwnerName, Realm, ResourceId, SigningKey};
-use std::sync::Arc;
-use url::Url;
+use sayso_protocol::{OwnerName, Realm, ResourceId, SigningKey};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// One resource of a server.
 pub struct ServerResource {
@@ -32,16 +31,18 @@ pub struct ServerResource {
     pub authority: Arc<dyn Authority>,
     /// Which edition's identifiers are emitted.
     pub edition: Edition,
-    /// The tools.
+    /// The tools; none at all when they are yet to be surveyed, see [`Server::replace_tools`].
     pub tools: Vec<ToolSettings>,
     /// What is asked before a message is let through.
     pub enforcement: Enforcement,
     /// Methods opened beyond the table.
     pub open_methods: Vec<String>,
-    /// Origins served.
+    /// Origins served beside the resource's own.
     pub allowed_origins: Vec<String>,
     /// Whether older peers may leave the body uncovered (D-8).
     pub accept_uncovered_body: bool,
+    /// Whether a query is served; then signatures cover it (D-10).
+    pub serve_query: bool,
 }
 
 /// What a resource server is made of.
@@ -79,6 +80,9 @@ pub enum BadServer {
         /// The id.
         id: ResourceId,
     },
+    /// Nothing is at this path.
+    #[error("nothing is served at {0}")]
+    NoResource(String),
     /// A resource contradicts itself.
     #[error("resource {path}: {reason}")]
     Resource {
@@ -94,6 +98,7 @@ pub struct Server {
     engines: Vec<Engine>,
     /// What it publishes.
     pub published: Published,
+    replacing: Mutex<()>,
 }
 
 impl Server {
@@ -106,15 +111,15 @@ impl Server {
         clock: Clock,
         observer: Option<&Arc<dyn Observer>>,
     ) -> Result<Self, BadServer> {
-        let public = Public::parse(&config)?;
+        let public = Address::parse(&config.public_url, &config.hosts).map_err(|_| BadServer::PublicUrl)?;
         let replay = Arc::new(Replay::new(clock()));
         let mut engines: Vec<Engine> = Vec::new();
-        let mut origins = Vec::new();
+        let mut origins = vec![public.at("")];
         let mut registries: Vec<Registry> = Vec::new();
         for entry in config.resources {
             origins.extend(entry.allowed_origins.iter().cloned());
             let (path, authority) = (entry.path.clone(), Arc::clone(&entry.authority));
-            let resource = Resource::new(public.settings(entry, config.body_limit))
+            let resource = Resource::new(settings(&public, entry, config.body_limit))
                 .map_err(|reason| BadServer::Resource { path: path.clone(), reason })?;
             let others = || registries.iter().map(Registry::snapshot);
             if is_reserved(&path) || others().any(|other| other.path() == resource.path()) {
@@ -128,10 +133,33 @@ impl Server {
             engines.push(engine.observed(observer.cloned()));
             registries.push(registry);
         }
-        let Public { endpoint, hosts, .. } = public;
-        let listing = Listing::new(&endpoint, registries.clone(), config.readers, replay, Arc::clone(&clock));
+        let (readers, hosts) = (config.readers, public.hosts().to_vec());
+        let listing = Listing::new(public.listing(), registries.clone(), readers, replay, Arc::clone(&clock));
         let published = Published { resources: registries, listing, key: config.key, hosts, origins, clock };
-        Ok(Self { engines, published })
+        Ok(Self { engines, published, replacing: Mutex::new(()) })
+    }
+
+    /// Replaces the tools of the resource at a path, all at once. Everything published about them follows, and every
+    /// request is decided by the tools it met.
+    ///
+    /// # Errors
+    /// When nothing is at that path, or the tools contradict one another; then nothing changes.
+    pub fn replace_tools(&self, path: &str, tools: Vec<ToolSettings>) -> Result<(), BadServer> {
+        let engine = self.engine(path).ok_or_else(|| BadServer::NoResource(path.to_owned()))?;
+        let bad = |reason| BadServer::Resource { path: path.to_owned(), reason };
+        // One at a time: two that agree with what is served may contradict each other.
+        let _alone = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = engine.resource().with_tools(tools.clone()).map_err(bad)?;
+        let mut others = self.engines.iter().map(Engine::resource).filter(|other| other.path() != path);
+        if let Some(id) = others.find_map(|other| shared_id(&other, &wanted)) {
+            return Err(BadServer::Shared { path: path.to_owned(), id });
+        }
+        engine.registry().replace(tools).map_err(bad)
+    }
+
+    /// The engine of each resource, in their order.
+    pub fn engines(&self) -> &[Engine] {
+        &self.engines
     }
 
     /// The engine of the resource at exactly this path: other spellings of it are nothing.
@@ -148,47 +176,24 @@ fn shared_id(one: &Resource, other: &Resource) -> Option<ResourceId> {
     others.find(|id| whose(one) == whose(other) && ids.contains(id))
 }
 
-/// What follows from the public URL.
-struct Public {
-    origin: String,
-    client_id: ClientId,
-    hosts: Vec<String>,
-    endpoint: Url,
-}
-
-impl Public {
-    fn parse(config: &ServerConfig) -> Result<Self, BadServer> {
-        let url = Url::parse(&config.public_url).map_err(|_| BadServer::PublicUrl)?;
-        let origin = url.origin().ascii_serialization();
-        if origin != config.public_url || !matches!(url.scheme(), "http" | "https") {
-            return Err(BadServer::PublicUrl);
-        }
-        let mut hosts = config.hosts.clone();
-        hosts.push(authority_of(&url).ok_or(BadServer::PublicUrl)?);
-        let endpoint = Url::parse(&format!("{origin}{OWNER_RESOURCES}")).map_err(|_| BadServer::PublicUrl)?;
-        let client_id = ClientId::parse(origin.clone()).map_err(|_| BadServer::PublicUrl)?;
-        Ok(Self { origin, client_id, hosts, endpoint })
-    }
-
-    fn settings(&self, resource: ServerResource, body_limit: usize) -> ResourceSettings {
-        ResourceSettings {
-            url: format!("{}{}", self.origin, resource.path),
-            realm: resource.realm,
-            as_uri: resource.as_uri,
-            client_id: self.client_id.clone(),
-            owner: resource.owner,
-            edition: resource.edition,
-            tools: resource.tools,
-            enforcement: resource.enforcement,
-            open_methods: resource.open_methods,
-            allowed_origins: resource.allowed_origins,
-            hosts: self.hosts.clone(),
-            accept_uncovered_body: resource.accept_uncovered_body,
-            serve_query: false,
-            body_limit,
-            jwks_uri: format!("{}{JWKS}", self.origin),
-            owner_resources_endpoint: format!("{}{OWNER_RESOURCES}", self.origin),
-        }
+fn settings(public: &Address, resource: ServerResource, body_limit: usize) -> ResourceSettings {
+    ResourceSettings {
+        url: public.at(&resource.path),
+        realm: resource.realm,
+        as_uri: resource.as_uri,
+        client_id: public.client_id().clone(),
+        owner: resource.owner,
+        edition: resource.edition,
+        tools: resource.tools,
+        enforcement: resource.enforcement,
+        open_methods: resource.open_methods,
+        allowed_origins: resource.allowed_origins,
+        hosts: public.hosts().to_vec(),
+        accept_uncovered_body: resource.accept_uncovered_body,
+        serve_query: resource.serve_query,
+        body_limit,
+        jwks_uri: public.jwks_uri(),
+        owner_resources_endpoint: public.listing().to_string(),
     }
 }
 

@@ -26,7 +26,7 @@ async fn dispatch(State(Gateway(gateway)): State<Gateway>, request: Request) -> 
             let (carrier, route) = (Arc::clone(&site.carrier), Route(site.upstream.clone()));
             carrier.pass(route, &gateway.bodies, head, body).await.map(Body::new)
         }
-        None => gateway.published.answer(&head).await.map(Body::from),
+        None => gateway.server.published.answer(&head).await.map(Body::from),
     }
 }
 

@@ -17,6 +17,7 @@ fn resource(path: &str) -> ServerResource {
         open_methods: Vec::new(),
         allowed_origins: model.allowed_origins,
         accept_uncovered_body: false,
+        serve_query: false,
     }
 }
 

@@ -325,6 +325,7 @@ impl House {
             open_methods: Vec::new(),
             allowed_origins: vec!["https://app.example.test".into()],
             accept_uncovered_body: false,
+            serve_query: false,
         };
         let keys = Arc::new(KnownKeys(vec![key(0x11).verifying().clone()]));
         let config = ServerConfig {

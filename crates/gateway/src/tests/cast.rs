@@ -3,6 +3,7 @@
 use super::wire::{Request, Response};
 use crate::{Gateway, GatewayConfig, ResourceConfig, UpstreamConfig, serve};
 use async_trait::async_trait;
+use sayso_enforce::ServerResource;
 use sayso_enforce::authority::keys::KnownKeys;
 use sayso_enforce::listing::Reader;
 use sayso_enforce::resource::ToolSettings;
@@ -255,7 +256,7 @@ pub(super) fn resource(
     authority: Arc<dyn Authority>,
     upstream: impl Into<UpstreamConfig>,
 ) -> ResourceConfig {
-    ResourceConfig {
+    let resource = ServerResource {
         path: path.into(),
         realm: "vault".parse().unwrap(),
         owner: "alice".parse().unwrap(),
@@ -271,8 +272,8 @@ pub(super) fn resource(
         allowed_origins: vec!["https://app.example.test".into()],
         accept_uncovered_body: false,
         serve_query: false,
-        upstream: upstream.into(),
-    }
+    };
+    ResourceConfig { resource, upstream: upstream.into() }
 }
 
 pub(super) fn config(resources: Vec<ResourceConfig>) -> GatewayConfig {

@@ -3,6 +3,7 @@
 use super::cast::{AS_URI, Canary, HOST, House, NOW, PUBLIC, Scripted, config, key, resource};
 use super::wire::Request;
 use crate::{BadGateway, Gateway, GatewayConfig, ResourceConfig};
+use sayso_enforce::BadServer;
 use sayso_protocol::envelope::{aauth, rfc9728};
 use sayso_protocol::payload::metadata::KeySet;
 use serde_json::{Value, json};
@@ -60,7 +61,7 @@ async fn the_older_encoding_says_what_the_newer_one_says() {
 async fn two_resources_have_two_documents_and_no_root() {
     let authority = Arc::new(Scripted::default());
     let mut two = ["/mcp", "/mcp/alice"].map(|path| resource(path, authority.clone(), "http://127.0.0.1:1/"));
-    for tool in &mut two[1].tools {
+    for tool in &mut two[1].resource.tools {
         tool.resource_id = format!("other/{}", tool.tool).parse().unwrap();
     }
     let house = House::with(Arc::new(Canary::default()), authority, config(two.into())).await;
@@ -154,7 +155,10 @@ fn a_configuration_that_contradicts_itself_is_refused() {
         "http://h:80",
     ] {
         let bad = GatewayConfig { public_url: url.into(), ..config(Vec::new()) };
-        assert!(matches!(Gateway::new(bad, Arc::new(|| NOW)), Err(BadGateway::PublicUrl)), "{url}");
+        assert!(
+            matches!(Gateway::new(bad, Arc::new(|| NOW)), Err(BadGateway::Server(BadServer::PublicUrl))),
+            "{url}"
+        );
     }
     for upstream in ["ftp://h/mcp", "h:1", "http://u:p@h/", "http://h/#x", "unix:/x"] {
         assert!(
@@ -169,17 +173,17 @@ fn a_configuration_that_contradicts_itself_is_refused() {
     assert!(build(config(twice())).unwrap().contains("is taken"));
     // A grant names resource ids, so one id at two addresses would be one grant for both.
     let [mut one, mut other] = twice().try_into().ok().unwrap();
-    other.path = "/other".into();
+    other.resource.path = "/other".into();
     let shared = vec![one, other];
     assert!(build(config(shared)).unwrap().contains("shares the resource id vault/execute_trade"));
     for apart in [
-        |it: &mut ResourceConfig| it.owner = "bob".parse().unwrap(),
+        |it: &mut ResourceConfig| it.resource.owner = "bob".parse().unwrap(),
         |it: &mut ResourceConfig| {
-            it.as_uri = "https://elsewhere.test".into();
+            it.resource.as_uri = "https://elsewhere.test".into();
         },
     ] {
         [one, other] = twice().try_into().ok().unwrap();
-        other.path = "/other".into();
+        other.resource.path = "/other".into();
         apart(&mut other);
         assert_eq!(build(config(vec![one, other])), None);
     }

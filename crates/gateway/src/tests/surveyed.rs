@@ -270,7 +270,7 @@ async fn what_is_published_and_decided_follows_the_last_listing() {
     let upstream = Upstream::open(fixture.command.clone()).unwrap();
     let authority = Arc::new(super::cast::Scripted::default());
     let mut resource = super::cast::resource("/mcp", authority.clone(), upstream.clone());
-    resource.tools = Vec::new();
+    resource.resource.tools = Vec::new();
     let house =
         House::with(Arc::new(Canary::default()), authority, super::cast::config(vec![resource])).await;
     let call = || Request::call("get_positions", "{}").signed("reader");

@@ -3,7 +3,7 @@
 //! It is the resource server its public URL names, like the gateway: the key is kept under the same name, so that one
 //! data folder is one identity (D-15). What is behind the gateway is the gateway's to know.
 
-use super::gateway::{BODY_LIMIT, warn_of_nothing};
+use super::gateway::BODY_LIMIT;
 use super::introducer::Introducer;
 use super::server::Asking;
 use super::{Address, Command, Start, interrupted, until};
@@ -12,7 +12,7 @@ use crate::metrics::{self, Listening, Metrics};
 use crate::settings::Settings;
 use crate::tables::ResourceTable;
 use anyhow::{Context as _, bail};
-use sayso_enforce::{ServerConfig, ServerResource};
+use sayso_enforce::ServerConfig;
 use sayso_ext_authz::{ExtAuthz, Outward, serve_grpc, serve_http};
 use sayso_protocol::SigningKey;
 use serde::Serialize;
@@ -98,23 +98,10 @@ fn assemble(
 ) -> anyhow::Result<(ExtAuthz, Vec<Introducer>)> {
     let asking = Asking::of(url, &key, tables)?;
     let resource = |table: &ResourceTable| {
-        warn_of_nothing(table.enforcement()?, &table.path);
         if table.upstream.is_some() {
             bail!("the `upstream` of {} is the gateway's to know here; leave it out", table.path);
         }
-        Ok(ServerResource {
-            path: table.path.clone(),
-            realm: table.realm.clone(),
-            owner: table.owner.clone(),
-            as_uri: table.authority.clone(),
-            authority: asking.authority(table)?,
-            edition: settings.edition()?,
-            tools: table.tools()?,
-            enforcement: table.enforcement()?,
-            open_methods: table.open_methods.clone(),
-            allowed_origins: table.allowed_origins.clone(),
-            accept_uncovered_body: table.accept_uncovered_body,
-        })
+        asking.resource(table, settings)
     };
     let config = ServerConfig {
         public_url: url.to_owned(),

@@ -90,24 +90,10 @@ fn assemble(
 ) -> anyhow::Result<(Gateway, Vec<Introducer>)> {
     let asking = Asking::of(url, &key, tables)?;
     let resource = |table: &ResourceTable| {
-        warn_of_nothing(table.enforcement()?, &table.path);
         let upstream = table.upstream.as_ref();
         let upstream = upstream.with_context(|| format!("{} needs an `upstream`", table.path))?;
-        Ok(ResourceConfig {
-            path: table.path.clone(),
-            realm: table.realm.clone(),
-            owner: table.owner.clone(),
-            as_uri: table.authority.clone(),
-            authority: asking.authority(table)?,
-            edition: settings.edition()?,
-            tools: table.tools()?,
-            enforcement: table.enforcement()?,
-            open_methods: table.open_methods.clone(),
-            allowed_origins: table.allowed_origins.clone(),
-            accept_uncovered_body: table.accept_uncovered_body,
-            serve_query: false,
-            upstream: HttpSettings { host: table.upstream_host.of(url), ..HttpSettings::at(upstream) }.into(),
-        })
+        let upstream = HttpSettings { host: table.upstream_host.of(url), ..HttpSettings::at(upstream) };
+        Ok(ResourceConfig { resource: asking.resource(table, settings)?, upstream: upstream.into() })
     };
     let config = GatewayConfig {
         public_url: url.to_owned(),

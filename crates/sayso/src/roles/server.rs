@@ -2,14 +2,16 @@
 //!
 //! Between them there is nothing but HTTP, signed with the one key of the resource server.
 
+use super::gateway::warn_of_nothing;
 use super::introducer::Introducer;
 use crate::clock;
+use crate::settings::Settings;
 use crate::tables::ResourceTable;
 use anyhow::Context as _;
-use sayso_enforce::Enforcement;
 use sayso_enforce::authority::http::HttpAuthority;
 use sayso_enforce::authority::keys::HttpKeys;
 use sayso_enforce::listing::Reader;
+use sayso_enforce::{Enforcement, ServerResource};
 use sayso_fetch::{Client, Fetch, Reach};
 use sayso_protocol::{ClientId, OwnerName, SigningKey};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,8 +45,31 @@ impl<'a> Asking<'a> {
         Ok(Self { authorities: tables.iter().map(authority).collect(), fetch, client_id, tables })
     }
 
+    /// A resource, whoever hosts it.
+    pub(super) fn resource(
+        &self,
+        table: &ResourceTable,
+        settings: &Settings,
+    ) -> anyhow::Result<ServerResource> {
+        warn_of_nothing(table.enforcement()?, &table.path);
+        Ok(ServerResource {
+            path: table.path.clone(),
+            realm: table.realm.clone(),
+            owner: table.owner.clone(),
+            as_uri: table.authority.clone(),
+            authority: self.authority(table)?,
+            edition: settings.edition()?,
+            tools: table.tools()?,
+            enforcement: table.enforcement()?,
+            open_methods: table.open_methods.clone(),
+            allowed_origins: table.allowed_origins.clone(),
+            accept_uncovered_body: table.accept_uncovered_body,
+            serve_query: false,
+        })
+    }
+
     /// The authority of a resource.
-    pub(super) fn authority(&self, table: &ResourceTable) -> anyhow::Result<Arc<HttpAuthority>> {
+    fn authority(&self, table: &ResourceTable) -> anyhow::Result<Arc<HttpAuthority>> {
         self.authorities.get(&whose(table)).cloned().context("a resource of no table")
     }
 

@@ -14,6 +14,7 @@ use crate::tables::{ResourceServerTable, UpstreamHost};
 use crate::{clock, vault};
 use anyhow::Context as _;
 use sayso_authority::{Authority, Caller, ProtectionApi};
+use sayso_enforce::ServerResource;
 use sayso_enforce::authority::http::HttpAuthority;
 use sayso_enforce::authority::keys::KnownKeys;
 use sayso_enforce::listing::Reader;
@@ -222,7 +223,7 @@ struct Front {
 
 impl Front {
     fn of(self, upstream: UpstreamConfig, tools: &[ToolSettings], wanted: &Wanted) -> ResourceConfig {
-        ResourceConfig {
+        let resource = ServerResource {
             path: "/mcp".into(),
             realm: self.realm,
             owner: wanted.owner.clone(),
@@ -235,8 +236,8 @@ impl Front {
             allowed_origins: wanted.allowed_origins.clone(),
             accept_uncovered_body: false,
             serve_query: false,
-            upstream,
-        }
+        };
+        ResourceConfig { resource, upstream }
     }
 }
 

@@ -3,7 +3,7 @@
 //! The agent's credentials stay with the layer (D-10); a service that panics or fails broke the exchange off, and is
 //! never asked twice (D-14). One way is for one request.
 
-use crate::layer::{Answers, Inward};
+use crate::layer::{Answers, BrokenOff, Inward};
 use crate::passage::Decided;
 use crate::spoken;
 use async_trait::async_trait;
@@ -99,7 +99,9 @@ where
     // A service that panics must not take the report of a spent grant with it.
     let answered = AssertUnwindSafe(async { service.call(request).await }).catch_unwind().await;
     match answered {
-        Ok(Ok(response)) => Ok(response.map(|body| body.map_err(Into::into).boxed_unsync())),
+        Ok(Ok(response)) => {
+            Ok(response.map(|body| body.map_err(|error| BrokenOff(error.into())).boxed_unsync()))
+        }
         Ok(Err(_)) | Err(_) => Err(Broken::Interrupted),
     }
 }

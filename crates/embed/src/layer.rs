@@ -25,7 +25,12 @@ use tower_service::Service;
 pub type Body = Carried<Inward>;
 
 /// The body of an answer of the service's.
-pub(crate) type Inward = UnsyncBoxBody<Bytes, BoxError>;
+pub(crate) type Inward = UnsyncBoxBody<Bytes, BrokenOff>;
+
+/// An answer of the service's that broke off.
+#[derive(Debug, thiserror::Error)]
+#[error("the server broke off its answer")]
+pub struct BrokenOff(#[source] pub(crate) BoxError);
 
 /// How a refused call is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,10 +14,13 @@ pub mod rmcp;
 mod site;
 mod spoken;
 
-pub use layer::{Body, Layered, SiteLayer};
+pub use layer::{Body, BrokenOff, Layered, SiteLayer};
 pub use passage::Decided;
 pub use sayso_enforce::{Enforcement, resource::ToolSettings};
 pub use site::{BODY_LIMIT, BadSite, Hers, Site, SiteConfig, system_clock};
 
+// The examples are driven by the tests, and name this crate as anybody does.
+#[cfg(test)]
+extern crate self as sayso_embed;
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 mod cast;
 mod delivery;
 mod documents;
+mod examples;
 #[cfg(feature = "rmcp")]
 mod guarded;
 mod passed;

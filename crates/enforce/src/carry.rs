@@ -114,16 +114,12 @@ impl Carrier {
         let attended = Attended { way, caller, head: &incoming.head, outward: &outward };
         let session = visit.as_ref().map(|visit| &visit.session);
         let turned = match self.engine.decide_within(session, incoming, &attended).await {
-            Verdict::Permit(permit) => return self.redeem(way, permit, &incoming.head, visit, caller).await,
+            Verdict::Permit(permit) => return self.redeem(way, permit, incoming, visit, caller).await,
             Verdict::Fault(fault) => return Some(answer::fault(&fault)),
             Verdict::Challenge(challenge) => Turned::Challenge(challenge),
             Verdict::Refuse(refusal) => Turned::Refuse(refusal),
         };
-        Some(match (way.turn_away(&turned, incoming), &turned) {
-            (Some(own), _) => own.map(Carried::from),
-            (None, Turned::Challenge(challenge)) => answer::challenge(challenge),
-            (None, Turned::Refuse(refusal)) => answer::turn_away(refusal),
-        })
+        Some(turn_away(way, &turned, incoming))
     }
 
     /// The answer, unless the caller hung up on it.
@@ -131,7 +127,7 @@ impl Carrier {
         &self,
         way: &W,
         permit: Permit<W::Sender>,
-        head: &Head,
+        incoming: &Incoming,
         visit: Option<Arc<Visit>>,
         caller: &mut Caller<W>,
     ) -> Option<Answer<W>> {
@@ -141,15 +137,16 @@ impl Carrier {
                 if let Some(call) = void.spent {
                     self.record(call, "the call was not forwarded in time").await;
                 }
-                return Some(answer::refusal(&void.refusal));
+                return Some(turn_away(way, &Turned::Refuse(void.refusal), incoming));
             }
         };
         if clearance.introduces && !self.sessions.has_room() {
             return Some(no_room());
         }
+        let head = &incoming.head;
         if !clearance.modern && head.method != Method::GET {
             // An older client that hangs up may come back for the answer, so its call runs to its end without it.
-            return Some(self.forward(way, clearance, head, visit).await);
+            return Some(self.forward(way, clearance, incoming, visit).await);
         }
         // In the revisions since, hanging up is how a call is cancelled, and with it the request to the server; in any,
         // it is how one stops listening.
@@ -158,7 +155,7 @@ impl Carrier {
             "the call was not forwarded: its caller hung up"
         } else {
             tokio::select! {
-                response = self.forward(way, clearance, head, visit) => return Some(response),
+                response = self.forward(way, clearance, incoming, visit) => return Some(response),
                 () = caller.closed() => "its caller hung up; whether the server ran the call is not known",
             }
         };
@@ -172,10 +169,10 @@ impl Carrier {
         &self,
         way: &W,
         mut clearance: Clearance<W::Sender>,
-        head: &Head,
+        incoming: &Incoming,
         visit: Option<Arc<Visit>>,
     ) -> Answer<W> {
-        let since = Instant::now();
+        let (head, since) = (&incoming.head, Instant::now());
         let outward = sessions::outward(head, visit.as_deref());
         let ends = visit.as_ref().filter(|_| head.method == Method::DELETE);
         if let Some(visit) = ends {
@@ -191,7 +188,10 @@ impl Carrier {
         let mut response = match sent {
             _ if ends.is_some() => return ended(sent),
             Ok(response) => response,
-            Err(broken) => return self.fail(broken, clearance.spent).await,
+            Err(broken) => {
+                let refusal = self.fail(broken, clearance.spent).await;
+                return turn_away(way, &Turned::Refuse(refusal), incoming);
+            }
         };
         let Ok(visit) = self.sessions.rename(&mut response, &clearance, visit) else { return no_room() };
         let leaving = match clearance.modern || head.method == Method::GET {
@@ -204,21 +204,21 @@ impl Carrier {
         stream::carry(response, Terms { engine: self.engine.clone(), leaving, token, visit, closing, since })
     }
 
-    async fn fail<B: From<Bytes>>(&self, broken: Broken, spent: Option<AccessReport>) -> Response<B> {
+    async fn fail(&self, broken: Broken, spent: Option<AccessReport>) -> Refusal {
         let text = broken.to_string();
         let forwarded = broken.forwarded();
         let family = spent.as_ref().map(|call| call.family.as_str());
         tracing::warn!(family, spent = spent.is_some(), reason = %text, "upstream.failed");
         let Some(call) = spent else {
             let refusal = Refusal::new(Code::UpstreamFailed, text);
-            return answer::refusal(&Refusal { forwarded: Some(forwarded), ..refusal });
+            return Refusal { forwarded: Some(forwarded), ..refusal };
         };
         let summary = match forwarded {
             Forwarded::No => "the call was not forwarded: the server could not be reached",
             Forwarded::Unknown => "whether the server ran the call is not known",
         };
         self.record(call, summary).await;
-        answer::refusal(&Refusal::after_spend(text, forwarded))
+        Refusal::after_spend(text, forwarded)
     }
 
     /// Her record learns of the loss if it can; the answer to the agent does not wait for a second try.
@@ -248,6 +248,15 @@ impl<W: Way> Outlet for Attended<'_, W> {
             return Err(Unavailable::NoUpstream);
         }
         Ok(sender)
+    }
+}
+
+/// What was refused, in the host's own form if it has one.
+fn turn_away<W: Way>(way: &W, turned: &Turned, incoming: &Incoming) -> Answer<W> {
+    match (way.turn_away(turned, incoming), turned) {
+        (Some(own), _) => own.map(Carried::from),
+        (None, Turned::Challenge(challenge)) => answer::challenge(challenge),
+        (None, Turned::Refuse(refusal)) => answer::turn_away(refusal),
     }
 }
 

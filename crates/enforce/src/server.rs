@@ -67,8 +67,8 @@ pub enum BadServer {
     /// The public URL is not an origin.
     #[error("the public url is not an http or https origin without a trailing slash")]
     PublicUrl,
-    /// Two resources have one path, or one has the path of a published document.
-    #[error("path {0} is taken")]
+    /// Two resources have one path, or one has the path of a published document, or none.
+    #[error("path {0} is taken, or does not begin with a slash")]
     Path(String),
     /// Two resources of one owner share a resource id, so that a grant of one would be a grant of the other.
     #[error(
@@ -122,7 +122,11 @@ impl Server {
             let resource = Resource::new(settings(&public, entry, config.body_limit))
                 .map_err(|reason| BadServer::Resource { path: path.clone(), reason })?;
             let others = || registries.iter().map(Registry::snapshot);
-            if is_reserved(&path) || others().any(|other| other.path() == resource.path()) {
+            // Without its slash a path would be part of the host's name.
+            if !path.starts_with('/')
+                || is_reserved(&path)
+                || others().any(|other| other.path() == resource.path())
+            {
                 return Err(BadServer::Path(path));
             }
             if let Some(id) = others().find_map(|other| shared_id(&other, &resource)) {

@@ -45,7 +45,7 @@ pub(super) struct Scripted {
     pub(super) reports: Mutex<Vec<AccessReport>>,
 }
 
-fn grant(tool: &str, scope: &str, seed: u8) -> LiveGrant {
+pub(super) fn grant(tool: &str, scope: &str, seed: u8) -> LiveGrant {
     LiveGrant {
         iss: AS_URI.into(),
         aud: PUBLIC.parse().unwrap(),

@@ -41,6 +41,19 @@ async fn a_service_that_breaks_off_after_the_spend_is_reported() {
 }
 
 #[tokio::test]
+async fn in_json_rpc_the_loss_has_the_same_members() {
+    let house = House::open();
+    house.inside.next(Turn::Fail);
+    let layered = tower_layer::Layer::layer(&house.site.layer().in_json_rpc(), house.inside.clone());
+    let answer = tower::ServiceExt::oneshot(layered, trade().request()).await.unwrap();
+    let said = Answer::read(answer).await.json();
+    let data = &said["error"]["data"];
+    assert_eq!((&said["error"]["code"], &data["error"]), (&json!(-32002), &json!("upstream_failed")));
+    assert_eq!((&data["spent"], &data["status"]), (&json!(true), &json!(502)));
+    assert_eq!(house.authority.reports.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn without_a_grant_for_one_call_nothing_is_said_to_be_spent() {
     let house = House::open();
     house.inside.next(Turn::Panic);

@@ -56,7 +56,7 @@ fn what_contradicts_itself_is_refused() {
         let bad = ServerConfig { public_url: url.into(), ..config(Vec::new()) };
         assert!(matches!(build(bad), Err(BadServer::PublicUrl)), "{url}");
     }
-    for path in ["/jwks", "/owner-resources", "/health", "/.well-known/x"] {
+    for path in ["/jwks", "/owner-resources", "/health", "/.well-known/x", "mcp", ""] {
         assert!(matches!(build(config(vec![resource(path)])), Err(BadServer::Path(_))), "{path}");
     }
     let twice = config(vec![resource("/mcp"), resource("/mcp")]);

@@ -6,7 +6,10 @@ use bytes::Bytes;
 use http::{HeaderName, Method};
 use serde_json::{Value, json};
 
-const CALLS: &str = include_str!("../../../../../vectors/verdict/calls.json");
+const FILES: [&str; 2] = [
+    include_str!("../../../../../vectors/verdict/calls.json"),
+    include_str!("../../../../../vectors/verdict/unsigned.json"),
+];
 
 fn request(vector: &Value) -> Incoming {
     let request = &vector["request"];
@@ -65,10 +68,10 @@ fn told_as_json(verdict: &Verdict<()>) -> Value {
 
 #[tokio::test]
 async fn every_vector_has_its_verdict() {
-    let file: Value = serde_json::from_str(CALLS).unwrap();
-    assert_eq!(file["now"], NOW.0);
-    let vectors = file["vectors"].as_array().unwrap();
-    assert!(vectors.len() > 30);
+    let files = FILES.map(|file| serde_json::from_str::<Value>(file).unwrap());
+    assert!(files.iter().all(|file| file["now"] == NOW.0));
+    let vectors: Vec<&Value> = files.iter().flat_map(|file| file["vectors"].as_array().unwrap()).collect();
+    assert!(vectors.len() > 50);
     for vector in vectors {
         let name = vector["name"].as_str().unwrap();
         let scene = Scene::with(reusable());

@@ -1,0 +1,113 @@
+//! External authorization: a gateway of others asks over HTTP or over gRPC, and only forwards on a yes.
+
+use super::authority::Stub;
+use super::told::Told;
+use super::vectors::{self, Vector};
+use super::{Host, async_trait};
+use axum::body::Body;
+use bytes::Bytes;
+use http::{Request, Response, StatusCode, Uri};
+use sayso_enforce::ServerConfig;
+use sayso_ext_authz::grpc::message::{
+    Attributes, CheckRequest, HeaderList, HttpRequest, Line, Request as Asked, Told as Answer,
+};
+use sayso_ext_authz::{ExtAuthz, Outward, http_router};
+use serde_json::Value;
+use std::sync::Arc;
+use tower::ServiceExt;
+
+/// How it is asked.
+pub(crate) enum Gateway {
+    OverHttp,
+    OverGrpc,
+}
+
+fn authorizer(authority: Arc<Stub>) -> ExtAuthz {
+    let config = ServerConfig {
+        public_url: vectors::PUBLIC.into(),
+        hosts: Vec::new(),
+        key: vectors::key(),
+        readers: vec![vectors::reader()],
+        resources: vec![vectors::resource(authority)],
+        body_limit: 1 << 20,
+    };
+    ExtAuthz::new(config, Outward::default(), vectors::clock(), None).unwrap()
+}
+
+/// As a gateway that has the whole body says so.
+fn marked(vector: &Vector) -> Request<String> {
+    let mut request = vector.request::<String>();
+    request.headers_mut().insert("x-envoy-auth-partial-body", "false".parse().unwrap());
+    request
+}
+
+async fn over_http(authorizer: ExtAuthz, request: Request<String>) -> Response<Body> {
+    let mut request = request.map(Body::from);
+    let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
+    *request.uri_mut() = format!("{}{target}", sayso_ext_authz::CHECK).parse::<Uri>().unwrap();
+    http_router(authorizer).oneshot(request).await.unwrap()
+}
+
+async fn over_grpc(authorizer: ExtAuthz, request: Request<String>) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    let text = |text: &str| Bytes::copy_from_slice(text.as_bytes());
+    let line = |(name, value): (&http::HeaderName, &http::HeaderValue)| Line {
+        key: text(name.as_str()),
+        raw_value: Bytes::copy_from_slice(value.as_bytes()),
+        value: Bytes::new(),
+    };
+    let host = parts.headers.get("host").map(|host| Bytes::copy_from_slice(host.as_bytes()));
+    let rest = parts.headers.iter().filter(|(name, _)| *name != "host");
+    let message = HttpRequest {
+        method: text(parts.method.as_str()),
+        path: text(parts.uri.path_and_query().unwrap().as_str()),
+        host: host.unwrap_or_default(),
+        size: i64::try_from(body.len()).unwrap(),
+        header_map: Some(HeaderList { headers: rest.map(line).collect() }),
+        raw_body: body.into(),
+        ..HttpRequest::default()
+    };
+    let request = Some(Asked { http: Some(message) });
+    let told = authorizer.answer(CheckRequest { attributes: Some(Attributes { request }) }).await.told;
+    let (status, body) = match told.unwrap() {
+        Answer::Ok(_) => (200, String::new()),
+        Answer::Denied(denied) => (denied.status.unwrap().code, denied.body),
+    };
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = StatusCode::from_u16(u16::try_from(status).unwrap()).unwrap();
+    response
+}
+
+#[async_trait]
+impl Host for Gateway {
+    fn name(&self) -> &'static str {
+        match self {
+            Gateway::OverHttp => "checked over http",
+            Gateway::OverGrpc => "checked over grpc",
+        }
+    }
+
+    fn sees(&self, _vector: &Vector) -> bool {
+        true
+    }
+
+    /// D-12: what a task is refused with is 403 here; a gateway must not take it for a fault of its own asking.
+    fn wanted(&self, vector: &Vector) -> Value {
+        let mut verdict = vector.verdict();
+        if verdict["error"] == "task_not_served" {
+            verdict["status"] = 403.into();
+        }
+        verdict
+    }
+
+    async fn judge(&self, vector: &Vector, authority: Arc<Stub>) -> Told {
+        let (authorizer, request) = (authorizer(authority), marked(vector));
+        let response = match self {
+            Gateway::OverHttp => over_http(authorizer, request).await,
+            Gateway::OverGrpc => over_grpc(authorizer, request).await,
+        };
+        // What is allowed goes on, which the gateway sees to.
+        let passed = usize::from(response.status().is_success());
+        Told::over_http(response, || passed).await
+    }
+}

@@ -1,0 +1,93 @@
+//! The rmcp guard over HTTP, refusing calls as JSON-RPC errors.
+
+use super::authority::Stub;
+use super::told::Told;
+use super::vectors::{self, Vector};
+use super::{Host, async_trait};
+use axum::body::Body;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, DiscoverResult, ErrorData,
+    InitializeRequestParams, InitializeResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities,
+    ServerConfig,
+};
+use rmcp::service::{RequestContext, RoleServer};
+use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::{ServerHandler, model::ProtocolVersion};
+use sayso_embed::rmcp::over_http;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tower::ServiceExt;
+
+pub(crate) struct InJsonRpc;
+
+/// A server that answers what the vectors ask, and how often it did.
+#[derive(Clone, Default)]
+pub(crate) struct Server(pub(crate) Arc<AtomicUsize>);
+
+impl Server {
+    fn count(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        self.count();
+        self.negotiate_initialize(&request)
+    }
+
+    async fn discover(&self, _context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+        self.count();
+        Ok(DiscoverResult::from_server_info(ProtocolVersion::KNOWN_VERSIONS.to_vec(), self.get_info()))
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        self.count();
+        Ok(ListToolsResult::default())
+    }
+
+    async fn call_tool(
+        &self,
+        _request: CallToolRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        self.count();
+        Ok(CallToolResult::success(Vec::new()).into())
+    }
+}
+
+#[async_trait]
+impl Host for InJsonRpc {
+    fn name(&self) -> &'static str {
+        "guard"
+    }
+
+    fn sees(&self, _vector: &Vector) -> bool {
+        true
+    }
+
+    async fn judge(&self, vector: &Vector, authority: Arc<Stub>) -> Told {
+        let server = Server::default();
+        let behind = server.clone();
+        let config = StreamableHttpServerConfig::default().with_json_response(true);
+        let config = config.with_legacy_session_mode(false);
+        let layer = vectors::site(authority).layer().in_json_rpc();
+        let sessions = Arc::<NeverSessionManager>::default();
+        let service = over_http(&layer, move || Ok(behind.clone()), sessions, config);
+        let response = service.oneshot(vector.request::<Body>()).await.unwrap();
+        Told::over_http(response, || server.0.load(Ordering::SeqCst)).await
+    }
+}

@@ -1,11 +1,11 @@
 //! The hosts of this crate, driven in process before an authority that answers by script.
 
-mod cast;
+pub(crate) mod cast;
 mod delivery;
 mod documents;
 mod examples;
 #[cfg(feature = "rmcp")]
-mod guarded;
+pub(crate) mod guarded;
 mod passed;
 mod refused;
 mod request;

@@ -104,7 +104,8 @@ macro_rules! open {
 macro_rules! decided {
     ($($name:ident($request:ty) -> $result:ty;)*) => {$(
         async fn $name(&self, request: $request, context: Context) -> Result<$result, ErrorData> {
-            self.passage(&context)?;
+            // rmcp would answer another number for −32002 here.
+            self.passage(&context).map_err(|_| said::not_served())?;
             self.inner.$name(request, context).await
         }
     )*};
@@ -212,5 +213,74 @@ impl<H: ServerHandler> ServerHandler for Behind<H> {
 
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
         self.inner.supported_protocol_versions()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::cast::House;
+    use crate::tests::guarded::Accounts;
+    use rmcp::ServiceExt;
+    use serde_json::{Value, json};
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+
+    /// The answers of a guard that has lost its layer.
+    async fn alone(house: &House, accounts: &Accounts, messages: &[Value]) -> Vec<Value> {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let guard = Behind { site: Arc::clone(&house.site.0), inner: accounts.clone() };
+        tokio::spawn(async move {
+            let running = guard.serve(tokio::io::split(theirs)).await.unwrap();
+            let _ = running.waiting().await;
+        });
+        let (reader, mut writer) = tokio::io::split(ours);
+        let mut lines = BufReader::new(reader).lines();
+        let mut answers = Vec::new();
+        for message in messages {
+            writer.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+            answers.push(serde_json::from_str(&lines.next_line().await.unwrap().unwrap()).unwrap());
+        }
+        answers
+    }
+
+    fn asked(method: &str, mut params: Value) -> Value {
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })
+    }
+
+    // D-15: without the layer's mark nothing that is protected runs.
+    #[tokio::test]
+    async fn a_guard_without_its_layer_runs_nothing() {
+        let (house, accounts) = (House::open(), Accounts::default());
+        let messages = [
+            asked("tools/list", json!({})),
+            asked("tools/call", json!({ "name": "get_positions" })),
+            asked("resources/read", json!({ "uri": "x" })),
+            asked("vault/open", json!({})),
+        ];
+        let answers = alone(&house, &accounts, &messages).await;
+        assert!(answers[0]["result"].is_object());
+        for (refused, code, status) in
+            [(&answers[1], -32002, 503), (&answers[2], -32601, 404), (&answers[3], -32601, 404)]
+        {
+            assert_eq!(refused["error"]["code"], code, "{refused}");
+            assert_eq!(refused["error"]["data"]["status"], status, "{refused}");
+        }
+        assert_eq!(*accounts.did.lock().unwrap(), ["tools/list"]);
+        house.assert_untouched("a guard alone");
+    }
+
+    // D-14: one leave, one call, however often a server handles the request.
+    #[test]
+    fn a_leave_is_taken_once() {
+        let (one, other) = {
+            let leave = Decided::new(None);
+            (leave.clone(), leave)
+        };
+        assert!(one.is_good() && one.take().is_some());
+        assert!(!other.is_good() && other.take().is_none());
     }
 }

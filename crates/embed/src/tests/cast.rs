@@ -197,9 +197,9 @@ impl Service<Request<Full<Bytes>>> for Inside {
 }
 
 /// A site and its neighbours.
-pub(super) struct House {
+pub(crate) struct House {
     pub(super) authority: Arc<Scripted>,
-    pub(super) site: Site,
+    pub(crate) site: Site,
     pub(super) inside: Inside,
     pub(super) layered: Layered<Inside>,
 }
@@ -227,7 +227,7 @@ pub(super) fn clock() -> Clock {
 }
 
 impl House {
-    pub(super) fn open() -> Self {
+    pub(crate) fn open() -> Self {
         Self::with(|_| {})
     }
 
@@ -250,14 +250,14 @@ impl House {
     }
 
     /// Nothing reached the service, and no trade token was spent.
-    pub(super) fn assert_untouched(&self, what: &str) {
+    pub(crate) fn assert_untouched(&self, what: &str) {
         assert_eq!(self.inside.count(), 0, "{what}: it got there");
         self.authority.assert_untouched(what);
     }
 }
 
 impl Scripted {
-    pub(super) fn assert_untouched(&self, what: &str) {
+    pub(crate) fn assert_untouched(&self, what: &str) {
         assert!(self.spent.lock().unwrap().is_empty(), "{what}: spent");
         assert!(self.reports.lock().unwrap().is_empty(), "{what}: reported");
     }

@@ -16,8 +16,8 @@ use tower::ServiceExt;
 
 /// A server of accounts that keeps what it was asked to do.
 #[derive(Clone, Default)]
-pub(super) struct Accounts {
-    pub(super) did: Arc<Mutex<Vec<String>>>,
+pub(crate) struct Accounts {
+    pub(crate) did: Arc<Mutex<Vec<String>>>,
     faulty: Arc<AtomicBool>,
 }
 

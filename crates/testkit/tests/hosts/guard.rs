@@ -88,6 +88,12 @@ impl Host for InJsonRpc {
         let sessions = Arc::<NeverSessionManager>::default();
         let service = over_http(&layer, move || Ok(behind.clone()), sessions, config);
         let response = service.oneshot(vector.request::<Body>()).await.unwrap();
-        Told::over_http(response, || server.0.load(Ordering::SeqCst)).await
+        let status = response.status();
+        let told = Told::over_http(response, || server.0.load(Ordering::SeqCst)).await;
+        // Its own voice: what the authority was asked about, and did not pass, is answered in JSON-RPC and by no status.
+        if !vector.asked.is_empty() && !vector.passes() {
+            assert_eq!(status, 200, "{}", vector.name);
+        }
+        told
     }
 }

@@ -146,6 +146,7 @@ fn authorizer(authority: &Arc<Scripted>) -> ExtAuthz {
     let authority: Arc<dyn Authority> = Arc::<Scripted>::clone(authority);
     let resource = ServerResource {
         path: "/mcp".into(),
+        aliases: Vec::new(),
         realm: "vault".parse().expect("a realm"),
         owner: "alice".parse().expect("an owner"),
         as_uri: "https://as.example.test".into(),

@@ -6,13 +6,12 @@
 use crate::layer::SiteLayer;
 use sayso_enforce::authority::http::HttpAuthority;
 use sayso_enforce::authority::keys::HttpKeys;
-use sayso_enforce::listing::{Listing, Reader};
-use sayso_enforce::publish::is_reserved;
+use sayso_enforce::listing::Reader;
 use sayso_enforce::reading::Bodies;
-use sayso_enforce::resource::{BadResource, ToolSettings};
+use sayso_enforce::resource::ToolSettings;
 use sayso_enforce::{
-    Address, Authority, Clock, Enforcement, Engine, Observer, Published, Registry, Replay, Resource,
-    ResourceSettings,
+    Authority, BadServer, Clock, Enforcement, Engine, Observer, Published, Server, ServerConfig,
+    ServerResource,
 };
 use sayso_fetch::{Client, Fetch, Reach};
 use sayso_protocol::envelope::jsonrpc::Codes;
@@ -47,8 +46,8 @@ impl Hers {
         owner: OwnerName,
         key: SigningKey,
         clock: &Clock,
-    ) -> Result<Self, BadSite> {
-        let client_id = ClientId::parse(public_url).map_err(|_| BadSite::PublicUrl)?;
+    ) -> Result<Self, BadServer> {
+        let client_id = ClientId::parse(public_url).map_err(|_| BadServer::PublicUrl)?;
         let fetch: Arc<dyn Fetch> = Arc::new(Client::new(Reach::Configured));
         let keys = HttpKeys::new(Arc::clone(&fetch), issuer, Arc::clone(clock));
         let authority = HttpAuthority::new(fetch, issuer, client_id, owner, key, Arc::clone(clock));
@@ -123,20 +122,6 @@ impl SiteConfig {
     }
 }
 
-/// A configuration that describes no site.
-#[derive(Debug, thiserror::Error)]
-pub enum BadSite {
-    /// The public URL is not an origin.
-    #[error("the public url is not an http or https origin without a trailing slash")]
-    PublicUrl,
-    /// The path is that of a published document, or does not begin with a slash.
-    #[error("path {0} is taken, or is none")]
-    Path(String),
-    /// The resource contradicts itself.
-    #[error(transparent)]
-    Resource(#[from] BadResource),
-}
-
 /// What the hosts of one resource share.
 pub(crate) struct Inner {
     pub(crate) engine: Engine,
@@ -155,30 +140,36 @@ impl Site {
     ///
     /// # Errors
     /// When the configuration contradicts itself.
-    pub fn new(config: SiteConfig, clock: Clock) -> Result<Self, BadSite> {
-        let public = Address::parse(&config.public_url, &config.hosts).map_err(|_| BadSite::PublicUrl)?;
-        // Without its slash it would be part of the host's name.
-        if !config.path.starts_with('/') || is_reserved(&config.path) {
-            return Err(BadSite::Path(config.path));
-        }
-        let resource = Resource::new(settings(&public, &config))?;
-        let path = resource.path().to_owned();
-        let replay = Arc::new(Replay::new(clock()));
-        let registry = Registry::from(resource);
-        let Hers { authority, reader, .. } = config.hers;
-        let engine = Engine::new(registry.clone(), authority, Arc::clone(&replay), Arc::clone(&clock))
-            .observed(config.observer);
-        let listing =
-            Listing::new(public.listing(), [registry.clone()], vec![reader], replay, Arc::clone(&clock));
-        let published = Published {
-            resources: vec![registry],
-            listing,
-            key: config.key,
-            hosts: public.hosts().to_vec(),
-            origins: config.allowed_origins,
-            clock,
+    pub fn new(config: SiteConfig, clock: Clock) -> Result<Self, BadServer> {
+        let (path, body_limit) = (config.path.clone(), config.body_limit);
+        let Hers { issuer: as_uri, authority, reader } = config.hers;
+        let resource = ServerResource {
+            path: config.path,
+            aliases: Vec::new(),
+            realm: config.realm,
+            owner: config.owner,
+            as_uri,
+            authority,
+            edition: config.edition,
+            tools: config.tools,
+            enforcement: config.enforcement,
+            open_methods: config.open_methods,
+            allowed_origins: config.allowed_origins,
+            accept_uncovered_body: config.accept_uncovered_body,
+            serve_query: false,
         };
-        let (bodies, codes) = (Bodies::new(config.body_limit), config.codes);
+        let server = ServerConfig {
+            public_url: config.public_url,
+            hosts: config.hosts,
+            key: config.key,
+            readers: vec![reader],
+            resources: vec![resource],
+            body_limit,
+        };
+        let server = Server::new(server, clock, config.observer.as_ref())?;
+        // INVARIANT: the one resource there is has that path.
+        let engine = server.engine(&path).ok_or(BadServer::NoResource(path.clone()))?.clone();
+        let (published, bodies, codes) = (server.published, Bodies::new(body_limit), config.codes);
         Ok(Self(Arc::new(Inner { engine, published, bodies, path, codes })))
     }
 
@@ -192,29 +183,9 @@ impl Site {
     ///
     /// # Errors
     /// When the tools contradict one another; then nothing changes.
-    pub fn replace_tools(&self, tools: Vec<ToolSettings>) -> Result<(), BadSite> {
-        Ok(self.0.engine.registry().replace(tools)?)
-    }
-}
-
-fn settings(public: &Address, config: &SiteConfig) -> ResourceSettings {
-    ResourceSettings {
-        url: public.at(&config.path),
-        realm: config.realm.clone(),
-        as_uri: config.hers.issuer.clone(),
-        client_id: public.client_id().clone(),
-        owner: config.owner.clone(),
-        edition: config.edition,
-        tools: config.tools.clone(),
-        enforcement: config.enforcement,
-        open_methods: config.open_methods.clone(),
-        allowed_origins: config.allowed_origins.clone(),
-        hosts: public.hosts().to_vec(),
-        accept_uncovered_body: config.accept_uncovered_body,
-        serve_query: false,
-        body_limit: config.body_limit,
-        jwks_uri: public.jwks_uri(),
-        owner_resources_endpoint: public.listing().to_string(),
+    pub fn replace_tools(&self, tools: Vec<ToolSettings>) -> Result<(), BadServer> {
+        let bad = |reason| BadServer::Resource { path: self.0.path.clone(), reason };
+        self.0.engine.registry().replace(tools).map_err(bad)
     }
 }
 

@@ -36,6 +36,6 @@ pub use publish::Published;
 pub use registry::Registry;
 pub use replay::Replay;
 pub use resource::{Enforcement, Resource, ResourceSettings, Tool};
-pub use server::{BadServer, Server, ServerConfig, ServerResource};
+pub use server::{BadServer, Served, Server, ServerConfig, ServerResource};
 pub use session::{Closing, Named, Session, Shown};
 pub use verdict::{Clearance, Permit, Verdict, Void};

@@ -21,6 +21,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct ServerResource {
     /// Its path at the public URL, e.g. `/mcp`.
     pub path: String,
+    /// Further paths it is served at. Each is a resource of its own to whoever dials it (CORE-115), and what is granted is
+    /// the one thing behind them all.
+    pub aliases: Vec<String>,
     /// A constant of the resource server.
     pub realm: Realm,
     /// Whose it is.
@@ -93,9 +96,17 @@ pub enum BadServer {
     },
 }
 
+/// A path at which a resource is served.
+pub struct Served {
+    /// Which of the configured resources it is, counted from nothing.
+    pub resource: usize,
+    /// What decides there.
+    pub engine: Engine,
+}
+
 /// A resource server, ready to be hosted.
 pub struct Server {
-    engines: Vec<Engine>,
+    addresses: Vec<Served>,
     /// What it publishes.
     pub published: Published,
     replacing: Mutex<()>,
@@ -113,34 +124,29 @@ impl Server {
     ) -> Result<Self, BadServer> {
         let public = Address::parse(&config.public_url, &config.hosts).map_err(|_| BadServer::PublicUrl)?;
         let replay = Arc::new(Replay::new(clock()));
-        let mut engines: Vec<Engine> = Vec::new();
         let mut origins = vec![public.at("")];
-        let mut registries: Vec<Registry> = Vec::new();
-        for entry in config.resources {
+        let mut addresses: Vec<Served> = Vec::new();
+        for (nth, entry) in config.resources.iter().enumerate() {
             origins.extend(entry.allowed_origins.iter().cloned());
-            let (path, authority) = (entry.path.clone(), Arc::clone(&entry.authority));
-            let resource = Resource::new(settings(&public, entry, config.body_limit))
-                .map_err(|reason| BadServer::Resource { path: path.clone(), reason })?;
-            let others = || registries.iter().map(Registry::snapshot);
-            // Without its slash a path would be part of the host's name.
-            if !path.starts_with('/')
-                || is_reserved(&path)
-                || others().any(|other| other.path() == resource.path())
-            {
-                return Err(BadServer::Path(path));
+            for path in std::iter::once(&entry.path).chain(&entry.aliases) {
+                let resource = Resource::new(settings(&public, entry, path, config.body_limit))
+                    .map_err(|reason| BadServer::Resource { path: path.clone(), reason })?;
+                check(&addresses, nth, path, &resource)?;
+                let (authority, replay) = (Arc::clone(&entry.authority), Arc::clone(&replay));
+                let engine = Engine::new(Registry::from(resource), authority, replay, Arc::clone(&clock));
+                addresses.push(Served { resource: nth, engine: engine.observed(observer.cloned()) });
             }
-            if let Some(id) = others().find_map(|other| shared_id(&other, &resource)) {
-                return Err(BadServer::Shared { path, id });
-            }
-            let registry = Registry::from(resource);
-            let engine = Engine::new(registry.clone(), authority, Arc::clone(&replay), Arc::clone(&clock));
-            engines.push(engine.observed(observer.cloned()));
-            registries.push(registry);
         }
-        let (readers, hosts) = (config.readers, public.hosts().to_vec());
-        let listing = Listing::new(public.listing(), registries.clone(), readers, replay, Arc::clone(&clock));
-        let published = Published { resources: registries, listing, key: config.key, hosts, origins, clock };
-        Ok(Self { engines, published, replacing: Mutex::new(()) })
+        let registries: Vec<Registry> = addresses.iter().map(|at| at.engine.registry().clone()).collect();
+        // Of a resource with several addresses her authority reads once what it is.
+        let listed = (0..config.resources.len()).filter_map(|nth| {
+            let mut at = addresses.iter().filter(|at| at.resource == nth);
+            at.next().map(|at| at.engine.registry().clone())
+        });
+        let listing = Listing::new(public.listing(), listed, config.readers, replay, Arc::clone(&clock));
+        let (key, hosts) = (config.key, public.hosts().to_vec());
+        let published = Published { resources: registries, listing, key, hosts, origins, clock };
+        Ok(Self { addresses, published, replacing: Mutex::new(()) })
     }
 
     /// Replaces the tools of the resource at a path, all at once. Everything published about them follows, and every
@@ -149,26 +155,45 @@ impl Server {
     /// # Errors
     /// When nothing is at that path, or the tools contradict one another; then nothing changes.
     pub fn replace_tools(&self, path: &str, tools: Vec<ToolSettings>) -> Result<(), BadServer> {
-        let engine = self.engine(path).ok_or_else(|| BadServer::NoResource(path.to_owned()))?;
+        let at = self.address(path).ok_or_else(|| BadServer::NoResource(path.to_owned()))?;
         let bad = |reason| BadServer::Resource { path: path.to_owned(), reason };
         // One at a time: two that agree with what is served may contradict each other.
         let _alone = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
-        let wanted = engine.resource().with_tools(tools.clone()).map_err(bad)?;
-        let mut others = self.engines.iter().map(Engine::resource).filter(|other| other.path() != path);
-        if let Some(id) = others.find_map(|other| shared_id(&other, &wanted)) {
+        let wanted = at.engine.resource().with_tools(tools.clone()).map_err(bad)?;
+        let mut others = self.addresses.iter().filter(|other| other.resource != at.resource);
+        if let Some(id) = others.find_map(|other| shared_id(&other.engine.resource(), &wanted)) {
             return Err(BadServer::Shared { path: path.to_owned(), id });
         }
-        engine.registry().replace(tools).map_err(bad)
+        let mut same = self.addresses.iter().filter(|other| other.resource == at.resource);
+        same.try_for_each(|same| same.engine.registry().replace(tools.clone()).map_err(bad))
     }
 
-    /// The engine of each resource, in their order.
-    pub fn engines(&self) -> &[Engine] {
-        &self.engines
+    /// Every address, those of one resource one after the other.
+    pub fn addresses(&self) -> &[Served] {
+        &self.addresses
     }
 
     /// The engine of the resource at exactly this path: other spellings of it are nothing.
     pub fn engine(&self, path: &str) -> Option<&Engine> {
-        self.engines.iter().find(|engine| engine.resource().path() == path)
+        self.address(path).map(|at| &at.engine)
+    }
+
+    fn address(&self, path: &str) -> Option<&Served> {
+        self.addresses.iter().find(|at| at.engine.resource().path() == path)
+    }
+}
+
+/// Whether a path can be another address, of the resource that is the nth.
+fn check(addresses: &[Served], nth: usize, path: &str, resource: &Resource) -> Result<(), BadServer> {
+    let mut taken = addresses.iter().map(|at| at.engine.resource());
+    // Without its slash a path would be part of the host's name.
+    if !path.starts_with('/') || is_reserved(path) || taken.any(|other| other.path() == resource.path()) {
+        return Err(BadServer::Path(path.to_owned()));
+    }
+    let mut others = addresses.iter().filter(|at| at.resource != nth);
+    match others.find_map(|other| shared_id(&other.engine.resource(), resource)) {
+        Some(id) => Err(BadServer::Shared { path: path.to_owned(), id }),
+        None => Ok(()),
     }
 }
 
@@ -180,18 +205,18 @@ fn shared_id(one: &Resource, other: &Resource) -> Option<ResourceId> {
     others.find(|id| whose(one) == whose(other) && ids.contains(id))
 }
 
-fn settings(public: &Address, resource: ServerResource, body_limit: usize) -> ResourceSettings {
+fn settings(public: &Address, resource: &ServerResource, path: &str, body_limit: usize) -> ResourceSettings {
     ResourceSettings {
-        url: public.at(&resource.path),
-        realm: resource.realm,
-        as_uri: resource.as_uri,
+        url: public.at(path),
+        realm: resource.realm.clone(),
+        as_uri: resource.as_uri.clone(),
         client_id: public.client_id().clone(),
-        owner: resource.owner,
+        owner: resource.owner.clone(),
         edition: resource.edition,
-        tools: resource.tools,
+        tools: resource.tools.clone(),
         enforcement: resource.enforcement,
-        open_methods: resource.open_methods,
-        allowed_origins: resource.allowed_origins,
+        open_methods: resource.open_methods.clone(),
+        allowed_origins: resource.allowed_origins.clone(),
         hosts: public.hosts().to_vec(),
         accept_uncovered_body: resource.accept_uncovered_body,
         serve_query: resource.serve_query,

@@ -8,7 +8,7 @@ use sayso_enforce::carry::Carrier;
 use sayso_enforce::listing::Reader;
 use sayso_enforce::reading::Bodies;
 use sayso_enforce::resource::ToolSettings;
-use sayso_enforce::{BadServer, Clock, Engine, Observer, Server, ServerConfig, ServerResource};
+use sayso_enforce::{BadServer, Clock, Engine, Observer, Served, Server, ServerConfig, ServerResource};
 use sayso_protocol::SigningKey;
 use std::sync::Arc;
 
@@ -101,11 +101,13 @@ impl Gateway {
         let GatewayConfig { public_url, hosts, key, readers, .. } = config;
         let server = ServerConfig { public_url, hosts, key, readers, resources, body_limit };
         let server = Server::new(server, clock, observer.as_ref())?;
-        let site = |(engine, upstream): (&Engine, Upstream)| {
-            let carrier = Arc::new(Carrier::new(engine.clone(), Arc::new(upstream.clone())));
-            Arc::new(Site { carrier, upstream })
+        let site = |at: &Served| {
+            let upstream = upstreams.get(at.resource)?.clone();
+            let carrier = Arc::new(Carrier::new(at.engine.clone(), Arc::new(upstream.clone())));
+            Some(Arc::new(Site { carrier, upstream }))
         };
-        let sites = server.engines().iter().zip(upstreams).map(site).collect();
+        // INVARIANT: each address is one of a resource that was configured.
+        let sites = server.addresses().iter().filter_map(site).collect();
         Ok(Self(Arc::new(Inner { sites, server, bodies: Bodies::new(body_limit) })))
     }
 

@@ -58,6 +58,9 @@ pub(crate) struct ResourceServerTable {
 pub(crate) struct ResourceTable {
     /// Its path, e.g. `/mcp`.
     pub(crate) path: String,
+    /// Further paths it is served at; each has a metadata document of its own.
+    #[serde(default)]
+    pub(crate) aliases: Vec<String>,
     /// Whose it is.
     pub(crate) owner: OwnerName,
     /// The issuer of the authority she chose.
@@ -181,8 +184,11 @@ impl ResourceServerTable {
 
 impl ResourceTable {
     fn check(&self) -> anyhow::Result<()> {
-        if !self.path.starts_with('/') {
-            bail!("the `path` of a [[resource]] begins with a slash, unlike `{}`", self.path);
+        let mut paths = std::iter::once(&self.path).chain(&self.aliases);
+        if let Some(odd) = paths.find(|path| !path.starts_with('/')) {
+            bail!(
+                "the `path` of a [[resource]] begins with a slash, and so do its `aliases`, unlike `{odd}`"
+            );
         }
         crate::origin::identifier("authority", &self.authority)?;
         let mut origins = self.allowed_origins.iter();

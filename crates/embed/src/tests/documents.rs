@@ -2,7 +2,7 @@
 
 use super::cast::{House, PUBLIC, key};
 use super::request::Call;
-use crate::{BadSite, Site, ToolSettings};
+use crate::{BadServer, Site, ToolSettings};
 use http::Method;
 use serde_json::json;
 
@@ -65,11 +65,11 @@ fn a_site_that_contradicts_itself_is_none() {
         Site::new(config, super::cast::clock()).err()
     };
     assert!(site(|_| {}).is_none());
-    assert!(matches!(site(|config| config.public_url.push('/')), Some(BadSite::PublicUrl)));
-    assert!(matches!(site(|config| config.path = "/jwks".into()), Some(BadSite::Path(_))));
-    assert!(matches!(site(|config| config.path = "mcp".into()), Some(BadSite::Path(_))));
+    assert!(matches!(site(|config| config.public_url.push('/')), Some(BadServer::PublicUrl)));
+    assert!(matches!(site(|config| config.path = "/jwks".into()), Some(BadServer::Path(_))));
+    assert!(matches!(site(|config| config.path = "mcp".into()), Some(BadServer::Path(_))));
     assert!(matches!(
         site(|config| config.tools[1].resource_id = config.tools[0].resource_id.clone()),
-        Some(BadSite::Resource(_))
+        Some(BadServer::Resource { .. })
     ));
 }

@@ -1,12 +1,14 @@
 //! A configuration that contradicts itself builds nothing, and one public URL makes all that is said of a server.
 
 use super::*;
+use crate::call::Head;
 use crate::scripted::{NOW, Scripted, key, reusable, settings};
 
 fn resource(path: &str) -> ServerResource {
     let model = settings();
     ServerResource {
         path: path.into(),
+        aliases: Vec::new(),
         realm: model.realm,
         owner: model.owner,
         as_uri: model.as_uri,
@@ -66,4 +68,36 @@ fn what_contradicts_itself_is_refused() {
     assert!(matches!(build(shared), Err(BadServer::Shared { .. })));
     let bobs = ServerResource { owner: "bob".parse().unwrap(), ..resource("/other") };
     assert!(build(config(vec![resource("/mcp"), bobs])).is_ok());
+}
+
+// CORE-11, CORE-115
+#[tokio::test]
+async fn each_address_of_a_resource_is_a_resource_of_its_own() {
+    let aliased = ServerResource { aliases: vec!["/mcp/alice".into()], ..resource("/mcp") };
+    let server = build(config(vec![aliased])).unwrap();
+    assert_eq!(server.addresses().len(), 2);
+    for path in ["/mcp", "/mcp/alice"] {
+        let url = format!("https://gw.example.test{path}");
+        assert_eq!(server.engine(path).unwrap().resource().settings().url, url);
+        let asked = format!("/.well-known/oauth-protected-resource{path}");
+        let head = Head { method: http::Method::GET, target: asked.parse().unwrap(), headers: hosted() };
+        let document: serde_json::Value =
+            serde_json::from_slice(server.published.answer(&head).await.body()).unwrap();
+        assert_eq!(document["resource"], url);
+    }
+    // What is behind them is one thing, so both change at once, and no other address may have its ids.
+    server.replace_tools("/mcp/alice", Vec::new()).unwrap();
+    assert!(server.engine("/mcp").unwrap().resource().tool("get_positions").is_none());
+    for aliases in
+        [vec!["/mcp".to_owned()], vec!["/jwks".into()], vec!["alice".into()], vec!["/a".into(), "/a".into()]]
+    {
+        let bad = ServerResource { aliases, ..resource("/mcp") };
+        assert!(matches!(build(config(vec![bad])), Err(BadServer::Path(_))));
+    }
+    let shared = ServerResource { aliases: vec!["/b".into()], ..resource("/other") };
+    assert!(matches!(build(config(vec![resource("/mcp"), shared])), Err(BadServer::Shared { .. })));
+}
+
+fn hosted() -> http::HeaderMap {
+    http::HeaderMap::from_iter([(http::header::HOST, "gw.example.test".parse().unwrap())])
 }

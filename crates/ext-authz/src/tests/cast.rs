@@ -312,6 +312,7 @@ impl House {
         let authority = Arc::new(Scripted::default());
         let resource = ServerResource {
             path: "/mcp".into(),
+            aliases: Vec::new(),
             realm: "vault".parse().unwrap(),
             owner: "alice".parse().unwrap(),
             as_uri: "https://as.example.test".into(),

@@ -258,6 +258,7 @@ pub(super) fn resource(
 ) -> ResourceConfig {
     let resource = ServerResource {
         path: path.into(),
+        aliases: Vec::new(),
         realm: "vault".parse().unwrap(),
         owner: "alice".parse().unwrap(),
         as_uri: AS_URI.into(),

@@ -59,7 +59,7 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
     let mut metrics = Metrics::new();
     let (key, _) = home.key("gateway")?;
     let (authorizer, introducers) = assemble(&settings, &tables.resource, &url, key, &mut metrics)?;
-    let resources: Vec<String> = tables.resource.iter().map(|it| format!("{url}{}", it.path)).collect();
+    let resources = super::server::urls(&tables.resource, &url);
     let here = format!("http://{}", http.local_addr()?);
     let ready = Ready {
         ready: true,

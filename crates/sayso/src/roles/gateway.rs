@@ -49,7 +49,7 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
     let mut metrics = Metrics::new();
     let (key, _) = home.key("gateway")?;
     let (gateway, introducers) = assemble(&settings, &tables.resource, &url, key, &mut metrics)?;
-    let resources: Vec<String> = tables.resource.iter().map(|it| format!("{url}{}", it.path)).collect();
+    let resources = super::server::urls(&tables.resource, &url);
     let ready = Ready {
         ready: true,
         gateway: url.clone(),

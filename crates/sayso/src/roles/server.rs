@@ -54,6 +54,7 @@ impl<'a> Asking<'a> {
         warn_of_nothing(table.enforcement()?, &table.path);
         Ok(ServerResource {
             path: table.path.clone(),
+            aliases: table.aliases.clone(),
             realm: table.realm.clone(),
             owner: table.owner.clone(),
             as_uri: table.authority.clone(),
@@ -106,4 +107,10 @@ impl<'a> Asking<'a> {
 
 fn whose(table: &ResourceTable) -> (&str, &OwnerName) {
     (&table.authority, &table.owner)
+}
+
+/// What agents dial, at this public URL.
+pub(super) fn urls(tables: &[ResourceTable], url: &str) -> Vec<String> {
+    let paths = tables.iter().flat_map(|table| std::iter::once(&table.path).chain(&table.aliases));
+    paths.map(|path| format!("{url}{path}")).collect()
 }

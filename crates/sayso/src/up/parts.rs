@@ -225,6 +225,7 @@ impl Front {
     fn of(self, upstream: UpstreamConfig, tools: &[ToolSettings], wanted: &Wanted) -> ResourceConfig {
         let resource = ServerResource {
             path: "/mcp".into(),
+            aliases: Vec::new(),
             realm: self.realm,
             owner: wanted.owner.clone(),
             as_uri: self.as_uri,

@@ -110,6 +110,7 @@ pub(crate) fn tools() -> Vec<ToolSettings> {
 pub(crate) fn resource(authority: Arc<dyn Authority>) -> ServerResource {
     ServerResource {
         path: "/mcp".into(),
+        aliases: Vec::new(),
         realm: "vault".parse().unwrap(),
         owner: "alice".parse().unwrap(),
         as_uri: AS_URI.into(),

@@ -199,6 +199,17 @@ impl Gateway {
         site.engine.registry().replace(tools).map_err(bad)
     }
 
+    /// Names the realm of the resource at a path, for a server that was not heard before it was served; to be done
+    /// before its tools are known.
+    ///
+    /// # Errors
+    /// When nothing is at that path.
+    pub fn name_realm(&self, path: &str, realm: Realm) -> Result<(), BadGateway> {
+        let site = self.0.site(path).ok_or_else(|| BadGateway::NoResource(path.to_owned()))?;
+        site.engine.registry().name(realm);
+        Ok(())
+    }
+
     /// The server behind the resource at a path.
     pub fn upstream(&self, path: &str) -> Option<Upstream> {
         self.0.site(path).map(|site| site.upstream.clone())

@@ -19,7 +19,7 @@ use sayso_authority::Authority;
 use sayso_owner::ledger::Author;
 use sayso_owner::registry::Standing;
 use sayso_owner::unit::Unit;
-use sayso_protocol::{ClientId, OwnerName};
+use sayso_protocol::{ClientId, OwnerName, Realm};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -169,11 +169,11 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
     };
     let (stop, stopped) = watch::channel(false);
     let (authority, client_id) = (Arc::clone(&parts.authority), parts.client_id.clone());
-    let (first, units) = (parts.first.clone(), parts.units.clone());
+    let first = (parts.first.clone(), parts.realm.clone(), parts.units.clone());
     let mut serving = parts.serve(&stopped);
     tokio::select! {
         outcome = serving.join_next() => return ended(outcome),
-        settled = settle(&authority, &wanted.owner, &client_id, &first, &units, &home) => settled?,
+        settled = settle(&authority, &wanted.owner, &client_id, &first, &home) => settled?,
     }
     let link = authority.sign_in_link(&wanted.owner, &Author::Setup).await?;
     ready.portal = link.map(|link| link.url);
@@ -195,8 +195,7 @@ async fn settle(
     authority: &Authority,
     owner: &OwnerName,
     client_id: &ClientId,
-    first: &FirstPolicy,
-    units: &[Unit],
+    (first, realm, units): &(FirstPolicy, Realm, Vec<Unit>),
     home: &Home,
 ) -> anyhow::Result<()> {
     policy::reissue(authority, owner, home).await?;
@@ -208,7 +207,7 @@ async fn settle(
         );
         return Ok(());
     }
-    first.settle(authority, owner, client_id, units).await
+    first.settle(authority, owner, client_id, realm, units).await
 }
 
 /// What is served ends when it is told to; that it ends by itself is a failure, whatever it says.

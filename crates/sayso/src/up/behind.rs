@@ -5,6 +5,7 @@
 
 use super::keeper::Watched;
 use super::parts::Wanted;
+use crate::first;
 use crate::home::Home;
 use crate::settings::Settings;
 use crate::vault;
@@ -12,8 +13,8 @@ use anyhow::{Context as _, bail};
 use sayso_authority::demo;
 use sayso_enforce::resource::ToolSettings;
 use sayso_gateway::classify::{self, Class};
-use sayso_gateway::{Credential, HttpSettings, StdioCommand, Surveyed, Upstream, UpstreamConfig};
-use sayso_owner::unit::{Draft, Unit};
+use sayso_gateway::{Credential, HttpSettings, StdioCommand, Survey, Surveyed, Upstream, UpstreamConfig};
+use sayso_owner::unit::Unit;
 use sayso_protocol::Realm;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -23,7 +24,7 @@ use url::Url;
 /// How long the first listing is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_millis(250);
-/// The realm of a server that never said its name.
+/// The realm of a server that has no name of its own, and of one that was not heard yet.
 const UNNAMED: &str = "mcp-server";
 
 /// Which server the settings name.
@@ -65,6 +66,7 @@ fn credential(settings: &Settings) -> anyhow::Result<Option<Credential>> {
 
 /// The server behind, opened and asked.
 pub(super) struct Behind {
+    /// Its realm; provisional while it was not heard, and then nothing is made of it (D-30).
     pub(super) realm: Realm,
     pub(super) tools: Vec<ToolSettings>,
     pub(super) upstream: UpstreamConfig,
@@ -95,12 +97,8 @@ impl Behind {
             }
         };
         let survey = first_survey(&upstream).await;
-        let saved = std::fs::read_to_string(home.path("realm")).ok().and_then(|text| Realm::parse(text).ok());
-        let said = survey.as_ref().and_then(|survey| classify::realm(survey.server_name.as_deref()?));
-        let realm = wanted.realm.clone().or(said).or(saved);
-        let realm = realm.map_or_else(|| Realm::parse(UNNAMED), Ok)?;
+        let heard = survey.as_ref().map(|survey| realm(wanted.realm.as_ref(), survey)).transpose()?;
         if let Some(survey) = &survey {
-            home.replace("realm", realm.as_str().as_bytes())?;
             for left in &survey.left_out {
                 tracing::warn!("a tool of the server cannot be governed and is not served: {}", left.reason);
             }
@@ -108,11 +106,14 @@ impl Behind {
             tracing::warn!("the server did not list its tools; calls are refused until it does");
         }
         let surveyed = survey.map(|survey| survey.tools).unwrap_or_default();
+        let watched =
+            Watched { upstream: upstream.clone(), every: wanted.survey_interval, heard: heard.clone() };
+        let realm = heard.or_else(|| wanted.realm.clone()).map_or_else(|| Realm::parse(UNNAMED), Ok)?;
         Ok(Self {
             tools: govern(&surveyed, &realm),
             first: first_units(&surveyed, &realm),
-            upstream: upstream.clone().into(),
-            watched: Some(Watched { upstream, every: wanted.survey_interval }),
+            upstream: upstream.into(),
+            watched: Some(watched),
             vault: None,
             realm,
         })
@@ -159,6 +160,13 @@ async fn first_survey(upstream: &Upstream) -> Option<sayso_gateway::Survey> {
     }
 }
 
+/// The realm of a server that was heard: the one asked for, else made of what it calls itself. It is the same at each
+/// start, however long the server took to speak, since every id is made of it (D-29).
+pub(super) fn realm(wanted: Option<&Realm>, survey: &Survey) -> anyhow::Result<Realm> {
+    let said = survey.server_name.as_deref().and_then(classify::realm);
+    Ok(wanted.cloned().or(said).map_or_else(|| Realm::parse(UNNAMED), Ok)?)
+}
+
 /// The tools that can be governed. One whose name makes no scope is not served.
 pub(super) fn govern(tools: &[Surveyed], realm: &Realm) -> Vec<ToolSettings> {
     tools.iter().filter_map(|tool| classify::govern(tool, realm).ok()).collect()
@@ -169,29 +177,10 @@ pub(super) fn first_units(tools: &[Surveyed], realm: &Realm) -> Vec<Unit> {
     tools.iter().filter_map(|tool| first_unit(tool, realm)).collect()
 }
 
-/// The unit a tool is in at first, alone. She is asked each time until rules can say otherwise (D-29).
+/// The unit a tool is in at first, alone.
 fn first_unit(tool: &Surveyed, realm: &Realm) -> Option<Unit> {
     let settings = classify::govern(tool, realm).ok()?;
-    let acts = Class::of(&tool.annotations) == Class::Act;
-    let (beyond, reuse) = ("calls-beyond-approved-arguments", "reuse-of-an-approval");
-    let upheld = [(beyond, "operation-binding"), (reuse, "single-use")];
-    let upheld = upheld.map(|(promise, mechanism)| (promise.to_owned(), mechanism.to_owned()));
-    let terms = Draft {
-        purpose: if acts { "one call the owner approved" } else { "reading what this tool shows" }.into(),
-        scope: settings.scopes,
-        expires_in: if acts { 900 } else { 86_400 },
-        prohibited: if acts { vec![beyond.into(), reuse.into()] } else { vec![] },
-        per_operation: acts,
-        enforced: if acts { upheld.into() } else { [].into() },
-    };
-    Some(Unit {
-        id: classify::unit(&tool.name).ok()?,
-        name: tool.name.to_string().chars().take(200).collect(),
-        resources: vec![settings.resource_id],
-        ask_me: true,
-        version: 1,
-        terms,
-    })
+    first::unit(&tool.name, settings.resource_id, settings.scopes, Class::of(&tool.annotations))
 }
 
 /// The demo vault's tools; other servers say their own.

@@ -102,7 +102,11 @@ impl Keeper {
         let pins = |tools: &[ToolSettings]| -> Vec<_> {
             tools
                 .iter()
-                .map(|tool| (tool.tool.clone(), tool.definition.clone(), tool.scopes.clone()))
+                .map(|tool| {
+                    // Its words are not pinned, and are for her to see.
+                    let pin = (tool.definition.clone(), tool.scopes.clone());
+                    (tool.tool.clone(), pin, tool.surface.clone())
+                })
                 .collect()
         };
         if pins(&tools) == pins(&self.published) {

@@ -108,19 +108,52 @@ def test_a_changed_tool_does_not_get_its_next_call(shifty, change):
 def test_a_change_of_words_alone_suspends_nothing(shifty):
     front = shifty.front
     front.obtain("look")
-    shifty.offer(LOOK | {"description": "Looks closely."}, ACT, {"name": "mark", "inputSchema": {"type": "object"}})
-    shifty.until(lambda known: "shifty/mark" in known)
+    shifty.offer(LOOK | {"description": "Looks closely."}, ACT)
+    known = shifty.until(lambda known: known["shifty/look"].get("accepted"))
+    # It is shown, and that is all.
+    assert known["shifty/look"]["changed"] is False and "accepted" not in known["shifty/act"]
+    assert any("look" in line and "other words" in line for line in front.say("resources").stdout.splitlines())
+    assert front.call("look").returncode == 0
+    shown = front.say("accept", "shifty/look")
+    assert '- /description: "Looks."' in shown.stdout and '+ /description: "Looks closely."' in shown.stdout, shown
+    rows = len(front.owner.ledger())
+    assert front.say("accept", "shifty/look", "--yes").returncode == 0
+    assert "accepted" not in front.resources()["shifty/look"]
+    assert len(front.owner.ledger()) == rows + 1
+    assert front.say("accept", "shifty/look", "--yes").returncode == 6
     assert front.call("look").returncode == 0
 
 
 def test_a_tool_that_appears_later_is_denied_until_she_governs_it(shifty):
     front = shifty.front
-    shifty.offer(LOOK, ACT, {"name": "late", "annotations": HARMLESS, "inputSchema": {"type": "object"}})
-    known = shifty.until(lambda known: "shifty/late" in known)
+    late = {"name": "late", "description": "Looks as well.", "annotations": HARMLESS, "inputSchema": {"type": "object"}}
+    shifty.offer(LOOK, ACT, late, {"name": "risky", "inputSchema": {"type": "object"}})
+    known = shifty.until(lambda known: {"shifty/late", "shifty/risky"} <= set(known))
     assert known["shifty/late"].get("unit") is None
     refused = front.call("late")
     assert (refused.returncode, refused.stdout) == (4, ""), refused
     assert (shifty.ran(), front.owner.pending()) == ([], {})
+
+    # What it says of itself is shown, and nothing is made of it by that.
+    assert any("late" in line and "until you accept it" in line for line in front.say("resources").stdout.splitlines())
+    shown = front.say("accept", "shifty/late")
+    assert shown.returncode == 0 and '+ /description: "Looks as well."' in shown.stdout, shown
+    hint = shown.stdout.strip().splitlines()[-1]
+    assert hint.endswith(f"sayso owner accept shifty/late --yes --data {front.data}"), shown
+    assert front.call("late").returncode == 4 and "late" not in front.owner.read("/policies")
+
+    # Accepted it is in the unit it would have been in at first, made by her.
+    first = front.owner.read("/policies")
+    for tool, like in (("late", "look"), ("risky", "act")):
+        made = front.say("accept", f"shifty/{tool}", "--yes")
+        assert made.returncode == 0, made
+        unit = front.owner.read("/policies")[tool]
+        assert unit["resources"] == [f"shifty/{tool}"] and unit["ask_me"]
+        for member in ("purpose", "expires_in", "prohibited", "per_operation", "enforced"):
+            assert unit["terms"].get(member) == first[like]["terms"].get(member), member
+        assert f"ran {tool}" in front.obtain(tool)
+    assert shifty.ran() == ["late", "risky"]
+    assert front.say("accept", "shifty/late", "--yes").returncode == 6
 
 
 def test_a_tool_that_vanishes_is_gone(shifty):

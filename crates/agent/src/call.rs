@@ -11,7 +11,7 @@ pub use reply::Refused;
 
 use crate::discover::pins::Pins;
 use crate::discover::{Dialled, Doors, corroborate};
-use crate::fault::{BadDemand, Fault};
+use crate::fault::{BadArguments, BadDemand, Fault};
 use crate::folder::FolderFault;
 use crate::identity::Keystore;
 use crate::negotiate::{About, Consent, End, Negotiation, News, Party};
@@ -101,12 +101,16 @@ impl Errand {
     /// # Errors
     /// When the arguments are no object or cannot be bound to a grant.
     pub fn new(resource: &str, tool: ToolName, arguments: &str) -> Result<Errand, Fault> {
-        let exact = Json::parse(arguments.as_bytes(), Limits::default()).map_err(|_| Fault::Arguments)?;
-        let params_s256 = s256(&exact).map_err(|_| Fault::Arguments)?;
-        let arguments: Map<String, Value> = serde_json::from_str(arguments).map_err(|_| Fault::Arguments)?;
+        let exact = Json::parse(arguments.as_bytes(), Limits::default()).map_err(BadArguments::from)?;
+        if exact.as_object().is_none() {
+            return Err(BadArguments::NotObject.into());
+        }
+        let params_s256 = s256(&exact).map_err(BadArguments::from)?;
+        let arguments: Map<String, Value> =
+            serde_json::from_str(arguments).map_err(|_| BadArguments::Inexact)?;
         // What is sent and signed is written from this map; it must say what the text says.
         if s256_of(&arguments).ok().as_ref() != Some(&params_s256) {
-            return Err(Fault::Arguments);
+            return Err(BadArguments::Inexact.into());
         }
         let resource = resource.to_owned();
         Ok(Errand { resource, tool, arguments, params_s256, key: None, reason: None, wait: 0 })

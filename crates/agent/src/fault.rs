@@ -3,7 +3,9 @@
 
 use crate::folder::FolderFault;
 use sayso_fetch::FetchError;
+use sayso_protocol::canon::CanonError;
 use sayso_protocol::envelope::rfc9728::BadDocument;
+use sayso_protocol::json::JsonError;
 use sayso_protocol::payload::challenge::BadChallenge;
 
 /// Why there is neither a result nor a decision.
@@ -15,8 +17,11 @@ pub enum Fault {
     )]
     Resource,
     /// The arguments are no object, or hold what canonical JSON cannot say.
-    #[error("the arguments must be a JSON object whose numbers a double holds exactly")]
-    Arguments,
+    #[error("the arguments must be one JSON object: {0}")]
+    Arguments(#[from] BadArguments),
+    /// What is to be sent cannot be written: a name that fits no header, an agreement that fits no token.
+    #[error("the call cannot be written: a name or text in it is none that can be sent")]
+    Unwritable,
     /// A file of the agent's own.
     #[error(transparent)]
     Folder(#[from] FolderFault),
@@ -43,6 +48,23 @@ pub enum Fault {
         /// Why.
         why: FetchError,
     },
+}
+
+/// What is wrong with arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadArguments {
+    /// Not strict JSON.
+    #[error(transparent)]
+    Text(#[from] JsonError),
+    /// JSON that nothing can be bound to.
+    #[error(transparent)]
+    Canon(#[from] CanonError),
+    /// Another kind of value.
+    #[error("this is JSON, and not an object")]
+    NotObject,
+    /// A number that a double does not hold.
+    #[error("a number in it is none that a double holds exactly")]
+    Inexact,
 }
 
 /// Whom a request was for.
@@ -149,6 +171,16 @@ pub enum BadServer {
     /// There is nothing at the address.
     #[error("nothing speaks MCP at this address; write it exactly as the resource names itself")]
     Absent,
+    /// It says that it is not what the address names (421).
+    #[error(
+        "the server there goes by another name than this address has; write it exactly as the resource names itself"
+    )]
+    Misdirected,
+    /// Whoever stands before it answers, and it does not.
+    #[error(
+        "whoever guards the resource answers, and the server behind it does not (status {0}); that one has to be mended"
+    )]
+    Behind(u16),
     /// It speaks no revision known here.
     #[error("the server speaks no MCP revision known here")]
     Version,
@@ -175,9 +207,11 @@ impl Fault {
     /// The kind of fault.
     pub fn kind(&self) -> Kind {
         match self {
-            Fault::Resource | Fault::Arguments | Fault::Folder(_) => Kind::Usage,
+            Fault::Resource | Fault::Arguments(_) | Fault::Unwritable | Fault::Folder(_) => Kind::Usage,
             Fault::Unavailable { why: FetchError::Refused, .. } => Kind::Refused,
-            Fault::Unavailable { .. } | Fault::Random => Kind::Unavailable,
+            Fault::Unavailable { .. } | Fault::Random | Fault::Server(BadServer::Behind(_)) => {
+                Kind::Unavailable
+            }
             Fault::Challenge(_) | Fault::Uncorroborated(_) | Fault::Demand(_) | Fault::Server(_) => {
                 Kind::Refused
             }

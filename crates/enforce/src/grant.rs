@@ -133,7 +133,7 @@ fn dead(reason: &Inactive) -> Denied {
         Inactive::AlreadyConsumed => already_consumed(),
         reason if reason.is_terminal() => Denied::refuse(
             Code::AccessRevoked,
-            "the owner ended this access; negotiating again does not restore it",
+            "the owner ended this access and this grant with it; another is hers to give",
         ),
         _ => Denied::Renegotiate,
     }

@@ -4,6 +4,7 @@
 //! D-30). What a tool is and which definition of it the owner accepted is not decided here.
 
 use crate::resource::{BadResource, Resource, ToolSettings};
+use sayso_protocol::Realm;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// The current resource; clones share it.
@@ -25,6 +26,13 @@ impl Registry {
         let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
         *current = Arc::new(current.with_tools(tools)?);
         Ok(())
+    }
+
+    /// Names the realm, for a server that was not heard before it was served. For before its tools are known: ids are
+    /// made of it.
+    pub fn name(&self, realm: Realm) {
+        let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        *current = Arc::new(current.in_realm(realm));
     }
 }
 

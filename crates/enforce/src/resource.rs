@@ -193,6 +193,12 @@ impl Resource {
         Ok(Self { tools, listed: true, settings, ..self.clone() })
     }
 
+    /// The same resource under this realm.
+    pub(crate) fn in_realm(&self, realm: Realm) -> Self {
+        let settings = ResourceSettings { realm, ..self.settings.clone() };
+        Self { settings, ..self.clone() }
+    }
+
     /// Whether it is known what tools there are.
     pub fn is_listed(&self) -> bool {
         self.listed

@@ -168,6 +168,18 @@ impl Server {
         same.try_for_each(|same| same.engine.registry().replace(tools.clone()).map_err(bad))
     }
 
+    /// Names the realm of the resource at a path, at every address of it; to be done before its tools are known.
+    ///
+    /// # Errors
+    /// When nothing is at that path.
+    pub fn name_realm(&self, path: &str, realm: &Realm) -> Result<(), BadServer> {
+        let at = self.address(path).ok_or_else(|| BadServer::NoResource(path.to_owned()))?;
+        for same in self.addresses.iter().filter(|other| other.resource == at.resource) {
+            same.engine.registry().name(realm.clone());
+        }
+        Ok(())
+    }
+
     /// Every address, those of one resource one after the other.
     pub fn addresses(&self) -> &[Served] {
         &self.addresses

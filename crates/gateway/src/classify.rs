@@ -9,8 +9,8 @@ use sayso_protocol::canon::sha256;
 use sayso_protocol::id::BadId;
 use sayso_protocol::{Realm, ResourceId, Scope, ToolName, UnitId};
 
-/// Longest unit id made here.
-const UNIT: usize = 100;
+/// Longest unit id made here; her API takes none that is longer.
+const UNIT: usize = 64;
 /// Longest realm made here.
 const REALM: usize = 64;
 
@@ -103,6 +103,19 @@ pub fn unit(tool: &ToolName) -> Result<UnitId, BadId> {
     let slug = slug.trim_start_matches(['.', '_', '-']);
     let slug: String = slug.chars().take(UNIT - digest.len() - 1).collect();
     UnitId::parse(if slug.is_empty() { digest } else { format!("{slug}-{digest}") })
+}
+
+/// The `n`th id to try for a unit, when units over other things have those before it.
+///
+/// # Errors
+/// Never at present: what is made here is a unit id.
+pub fn nth(unit: &UnitId, n: usize) -> Result<UnitId, BadId> {
+    if n < 2 {
+        return Ok(unit.clone());
+    }
+    let suffix = format!("-{n}");
+    let kept: String = unit.as_str().chars().take(UNIT.saturating_sub(suffix.len())).collect();
+    UnitId::parse(format!("{kept}{suffix}"))
 }
 
 #[cfg(test)]

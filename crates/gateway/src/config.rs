@@ -9,7 +9,7 @@ use sayso_enforce::listing::Reader;
 use sayso_enforce::reading::Bodies;
 use sayso_enforce::resource::ToolSettings;
 use sayso_enforce::{BadServer, Clock, Engine, Observer, Served, Server, ServerConfig, ServerResource};
-use sayso_protocol::SigningKey;
+use sayso_protocol::{Realm, SigningKey};
 use std::sync::Arc;
 
 /// Default limit of a request body, in bytes.
@@ -118,6 +118,15 @@ impl Gateway {
     /// When nothing is at that path, or the tools contradict one another; then nothing changes.
     pub fn replace_tools(&self, path: &str, tools: Vec<ToolSettings>) -> Result<(), BadGateway> {
         Ok(self.0.server.replace_tools(path, tools)?)
+    }
+
+    /// Names the realm of the resource at a path, for a server that was not heard before it was served; to be done
+    /// before its tools are known.
+    ///
+    /// # Errors
+    /// When nothing is at that path.
+    pub fn name_realm(&self, path: &str, realm: Realm) -> Result<(), BadGateway> {
+        Ok(self.0.server.name_realm(path, &realm)?)
     }
 
     /// The server behind the resource at a path.

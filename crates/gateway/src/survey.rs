@@ -59,6 +59,9 @@ pub enum SurveyFault {
     /// It speaks no revision known here.
     #[error("the server speaks no revision that is known here")]
     Unspoken,
+    /// It let nobody in who showed what was shown, with this status: 401 or 403.
+    #[error("the server refused us with status {0}")]
+    Denied(u16),
     /// It answered with an error.
     #[error("the server refused to list its tools, with error {0}")]
     Refused(i64),

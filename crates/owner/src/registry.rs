@@ -101,7 +101,8 @@ pub struct Registered {
     /// Whether it is governed and not as she last saw it: suspended until she has looked (D-30).
     #[serde(default)]
     pub changed: bool,
-    /// What it said of itself when she last looked.
+    /// What it said of itself when she last looked, where it says something else now. When it is not `changed`, that is
+    /// a change of words alone, which is shown and suspends nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted: Option<serde_json::Value>,
 }

@@ -184,8 +184,8 @@ pub trait Store: SignIn + Establishment + Send + Sync + 'static {
     /// Everything registered.
     async fn resources(&self, owner: &OwnerName) -> Result<Vec<Registered>, Unavailable>;
 
-    /// She has seen what a governed tool is now: the suspension of exactly this definition ends, with a row. `None`
-    /// when it is not that, or not governed (D-30).
+    /// She has seen what a governed tool is now: the suspension of exactly this definition ends, with a row; so does the
+    /// mark of one that is only in other words. `None` when it is not that, not governed, or what she last saw (D-30).
     async fn accept(
         &self,
         owner: &OwnerName,

@@ -3,19 +3,21 @@
 //! Progress and every word of a stranger go to stderr as text; stdout carries the tool's result and nothing else
 //! (D-28). What the exit codes mean is in `--help`, so that a script need not read words.
 
+mod advice;
+mod ending;
 mod person;
 mod show;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
+use ending::Ending;
 use person::Person;
-use sayso_agent::fault::Kind;
 use sayso_agent::identity::{default_dir, read_key};
-use sayso_agent::{Agent, Doors, Errand, Fault, Outcome};
+use sayso_agent::{Agent, Doors, Errand, Fault};
 use sayso_fetch::{Client, Reach};
 use sayso_protocol::ToolName;
 use std::io::Read as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -32,7 +34,7 @@ pub struct Command {
     /// Folder of keys, receipts and grants; by default sayso in $XDG_CONFIG_HOME or ~/.config.
     #[arg(long, global = true, env = "SAYSO_CONFIG_DIR", value_name = "DIR")]
     config_dir: Option<PathBuf>,
-    /// Machine output: one line of JSON on stdout.
+    /// Machine output: one line of JSON on stdout; where there is no result, an object whose `outcome` says why.
     #[arg(long, global = true)]
     json: bool,
 }
@@ -96,16 +98,25 @@ struct Call {
 /// # Errors
 /// When the agent's folder cannot be used.
 pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
-    let agent = open(command.config_dir)?;
+    let json = command.json;
+    let done = act(command).await;
+    if let (true, Err(fault)) = (json, &done) {
+        ending::usage(&format!("{fault:#}"));
+    }
+    done
+}
+
+async fn act(command: Command) -> anyhow::Result<ExitCode> {
+    let agent = open(command.config_dir.clone())?;
     let json = command.json;
     match command.act {
-        Act::Call(call) => self::call(&agent, call, json).await,
+        Act::Call(call) => self::call(&agent, call, command.config_dir.as_deref(), json).await,
         Act::Tools { resource_url } => Ok(match agent.tools(&resource_url).await {
             Ok(tools) => {
                 show::tools(&tools, json);
                 ExitCode::SUCCESS
             }
-            Err(fault) => failed(&fault),
+            Err(fault) => Ending::of_fault(&fault, &resource_url).tell(json),
         }),
         Act::Receipts => {
             show::receipts(&agent.wallet().receipts()?, json);
@@ -133,20 +144,25 @@ fn open(config_dir: Option<PathBuf>) -> anyhow::Result<Agent> {
     Ok(Agent::open(&dir, doors, crate::clock::now)?)
 }
 
-async fn call(agent: &Agent, mut call: Call, json: bool) -> anyhow::Result<ExitCode> {
-    let resume = show::again(&call);
+async fn call(
+    agent: &Agent,
+    mut call: Call,
+    config_dir: Option<&Path>,
+    json: bool,
+) -> anyhow::Result<ExitCode> {
+    let resume = show::again(&call, config_dir);
     if call.args == "-" {
         call.args.clear();
         std::io::stdin().read_to_string(&mut call.args).context("cannot read the arguments from stdin")?;
     }
     let errand = match errand(&call)? {
         Ok(errand) => errand,
-        Err(fault) => return Ok(failed(&fault)),
+        Err(fault) => return Ok(Ending::of_fault(&fault, &call.resource_url).tell(json)),
     };
     let person = Person::new(call.accept_terms);
     Ok(match agent.call(&errand, &person).await {
-        Ok(outcome) => end(&outcome, &resume, json),
-        Err(fault) => failed(&fault),
+        Ok(outcome) => ending::end(&outcome, &call.resource_url, &resume, json),
+        Err(fault) => Ending::of_fault(&fault, &call.resource_url).tell(json),
     })
 }
 
@@ -159,42 +175,4 @@ fn errand(call: &Call) -> anyhow::Result<Result<Errand, Fault>> {
         errand.wait = call.wait;
         errand
     }))
-}
-
-/// Says how a call ended, and the exit code that says the same.
-fn end(outcome: &Outcome, resume: &str, json: bool) -> ExitCode {
-    let (code, words) = match outcome {
-        Outcome::Result { json: result, failed } => {
-            show::result(result, json);
-            (u8::from(*failed), failed.then(|| "the tool says that it failed".to_owned()))
-        }
-        Outcome::ServerError { json: error } => {
-            (1, Some(format!("the server answered with an error: {}", show::server_error(error, json))))
-        }
-        Outcome::NotAccepted { declined: true } => (3, Some("terms declined; the authority was told".to_owned())),
-        Outcome::NotAccepted { declined: false } => (
-            3,
-            Some("terms not accepted: there is no terminal to ask on; read them above, then add --accept-terms".into()),
-        ),
-        Outcome::Denied { words } => (4, Some(show::with_words("denied by the owner or her policy", words.as_deref()))),
-        Outcome::Waiting { authority, .. } => (5, Some(show::still_waiting(authority, resume))),
-        Outcome::Refused(refused) => {
-            let code = if refused.status >= 500 { 7 } else { 6 };
-            (code, Some(show::refused(refused)))
-        }
-        Outcome::Unknown { why } => (7, Some(show::unknown(*why))),
-    };
-    if let Some(words) = words {
-        eprintln!("sayso agent: {words}");
-    }
-    ExitCode::from(code)
-}
-
-fn failed(fault: &Fault) -> ExitCode {
-    eprintln!("sayso agent: {fault}");
-    ExitCode::from(match fault.kind() {
-        Kind::Usage => 2,
-        Kind::Refused => 6,
-        Kind::Unavailable => 7,
-    })
 }

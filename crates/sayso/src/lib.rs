@@ -3,6 +3,7 @@
 
 pub mod agent;
 mod clock;
+mod first;
 mod home;
 pub mod local;
 mod metrics;

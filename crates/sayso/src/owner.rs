@@ -7,8 +7,10 @@ mod accept;
 mod add;
 mod client;
 mod open;
+mod request;
 mod servers;
 mod show;
+pub(crate) mod typed;
 mod watch;
 
 use anyhow::{Context as _, bail};
@@ -17,6 +19,7 @@ use client::Client;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use typed::Typed;
 
 /// What waits, who may, what was done: an owner's commands.
 #[derive(Debug, Args)]
@@ -27,7 +30,7 @@ pub struct Command {
     #[command(subcommand)]
     act: Which,
     /// Data folder of a `sayso up`, from which authority and key are taken.
-    #[arg(long, global = true, value_name = "DIR", default_value = ".sayso")]
+    #[arg(long, global = true, value_name = "DIR", default_value = typed::USUAL)]
     data: PathBuf,
     /// Issuer URL of the authority; needs --key.
     #[arg(long, global = true, value_name = "URL", requires = "key")]
@@ -86,11 +89,11 @@ enum Act {
     },
     /// List what is registered, and which unit governs each.
     Resources,
-    /// Show what changed about a tool, and with --yes let it be called as it is now.
+    /// Show what changed about a tool, or all that a new one says of itself; with --yes let it be called so.
     Accept {
         /// The resource, as `resources` lists it.
         resource: String,
-        /// Accept it; without this the difference is only shown.
+        /// Let a changed tool be called as it is now, or put a new one under a unit; without this it is only shown.
         #[arg(long)]
         yes: bool,
     },
@@ -124,12 +127,11 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Ok(client) => client,
         Err(fault) => return Ok(failed(&fault, 7)),
     };
+    let typed = Typed::like(&command);
     let told = match &command.act {
         Which::Open => open::run(&client, command.json).await,
         Which::Watch => watch::run(&client, command.json).await,
-        Which::Ask(asked) => act(&client, asked)
-            .await
-            .map(|answer| Some(if command.json { answer.to_string() } else { show::answer(asked, &answer) })),
+        Which::Ask(asked) => ask(&client, asked, &typed, command.json).await.map(Some),
         Which::Add { .. } => Ok(None),
     };
     match told {
@@ -157,7 +159,10 @@ async fn connect(command: &Command) -> anyhow::Result<Client> {
         _ => {
             let path = command.data.join("ready.json");
             let text = std::fs::read(&path).with_context(|| {
-                format!("no `sayso up` has run on {}; name its folder with --data", command.data.display())
+                format!(
+                    "no `sayso up` has run on {}; start `sayso up`, or name its folder with --data",
+                    command.data.display()
+                )
             })?;
             let ready: Value = serde_json::from_slice(&text).context("ready.json is not readable")?;
             let (Some(authority), Some(key)) = (
@@ -171,6 +176,41 @@ async fn connect(command: &Command) -> anyhow::Result<Client> {
     }
 }
 
+/// The answer to one command, as it is printed.
+async fn ask(client: &Client, asked: &Act, typed: &Typed, as_json: bool) -> anyhow::Result<String> {
+    if let Act::Accept { resource, yes } = asked {
+        let (entry, words) = accept::run(client, typed, resource, *yes).await?;
+        return Ok(if as_json { entry.to_string() } else { words });
+    }
+    let answer = match act(client, asked).await {
+        Err(fault) => return Err(advised(fault, asked, typed)),
+        Ok(answer) if as_json => return Ok(answer.to_string()),
+        Ok(answer) => answer,
+    };
+    let policies = match asked {
+        Act::Show { .. } => client.read("policies", None).await.unwrap_or_default(),
+        _ => Value::Null,
+    };
+    Ok(show::answer(asked, &answer, &policies, typed))
+}
+
+/// What was named is not there: where to find what is.
+fn advised(fault: anyhow::Error, asked: &Act, typed: &Typed) -> anyhow::Error {
+    let list = match asked {
+        Act::Show { .. } | Act::Approve { .. } | Act::Deny { .. } => "pending",
+        Act::Revoke { .. } => "connections",
+        Act::ResourceServers { .. } => "resource-servers",
+        _ => return fault,
+    };
+    match fault.downcast::<client::Refused>() {
+        Ok(refused) if refused.is_unknown() => {
+            refused.with(&format!("; {} lists what there is", typed.line(list))).into()
+        }
+        Ok(refused) => refused.into(),
+        Err(fault) => fault,
+    }
+}
+
 async fn act(client: &Client, act: &Act) -> anyhow::Result<Value> {
     match act {
         Act::Pending => client.read("pending", None).await,
@@ -179,8 +219,7 @@ async fn act(client: &Client, act: &Act) -> anyhow::Result<Value> {
         Act::Deny { family } => decide(client, family, "denied").await,
         Act::Connections => client.read("connections", None).await,
         Act::Revoke { handle } => client.write("connections/revoke", &json!({ "handle": handle })).await,
-        Act::Resources => client.read("resources", None).await,
-        Act::Accept { resource, yes } => accept::run(client, resource, *yes).await,
+        Act::Resources | Act::Accept { .. } => client.read("resources", None).await,
         Act::ResourceServers { answer } => servers::run(client, answer.as_ref()).await,
         Act::Policies => client.read("policies", None).await,
         Act::Ledger { handle, after } => ledger(client, handle.as_deref(), *after).await,

@@ -79,7 +79,11 @@ pub(crate) struct Address {
 impl Address {
     /// Reads `{role}.listen` and `{role}.public_url`.
     pub(crate) fn read(settings: &Settings, role: &str) -> anyhow::Result<Self> {
-        let listen: SocketAddr = settings.parse(&format!("{role}.listen"))?;
+        let name = format!("{role}.listen");
+        let text = settings.text(&name).with_context(|| format!("`{name}` is not set"))?;
+        let listen: SocketAddr = text.parse().ok().with_context(|| {
+            format!("`{name}` cannot be `{text}`: write HOST:PORT with an address for a host, as in 127.0.0.1:8440")
+        })?;
         if !listen.ip().is_loopback() {
             bail!(
                 "`{role}.listen` is {listen}: plain http is served on loopback only; put TLS in front of it"

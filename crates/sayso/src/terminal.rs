@@ -22,6 +22,16 @@ fn is_unsafe(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
+/// A word as a shell takes it.
+pub(crate) fn shell(word: &str) -> String {
+    let bare = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(bare) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
 /// A table with a heading, columns as wide as their widest cell. Cells are made plain here.
 pub(crate) fn table(heading: &[&str], rows: &[Vec<String>]) -> String {
     let cells: Vec<Vec<String>> = std::iter::once(heading.iter().map(|cell| (*cell).to_owned()).collect())

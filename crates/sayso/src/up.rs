@@ -9,6 +9,7 @@ mod parts;
 mod policy;
 
 use crate::home::Home;
+use crate::owner::typed::Typed;
 use crate::roles;
 use crate::settings::Settings;
 use anyhow::{Context as _, bail};
@@ -19,9 +20,9 @@ use sayso_authority::Authority;
 use sayso_owner::ledger::Author;
 use sayso_owner::registry::Standing;
 use sayso_owner::unit::Unit;
-use sayso_protocol::{ClientId, OwnerName};
+use sayso_protocol::{ClientId, OwnerName, Realm};
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -50,16 +51,16 @@ struct Flags {
     #[arg(long, global = true, value_name = "URL")]
     store: Option<String>,
     /// Put the owner in front of this streamable-HTTP MCP server instead of the demo vault.
-    #[arg(long, value_name = "URL", conflicts_with = "upstream_stdio")]
+    #[arg(long, global = true, value_name = "URL", conflicts_with = "upstream_stdio")]
     upstream: Option<String>,
     /// Put her in front of a server that is run as this command and speaks over stdio; no shell is involved.
-    #[arg(long, value_name = "CMD ARGS")]
+    #[arg(long, global = true, value_name = "CMD ARGS")]
     upstream_stdio: Option<String>,
     /// Let the command see this variable; otherwise it sees PATH, HOME, LANG and TERM. May be repeated.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, global = true, value_name = "NAME")]
     upstream_env: Vec<String>,
     /// Name the server in resource ids and challenges [default: made from what it calls itself].
-    #[arg(long, value_name = "R")]
+    #[arg(long, global = true, value_name = "R")]
     realm: Option<String>,
     /// Whose resources these are [default: alice].
     #[arg(long, global = true, value_name = "NAME")]
@@ -113,18 +114,25 @@ struct Ready {
 
 impl Flags {
     fn settings(&self) -> anyhow::Result<Settings> {
+        let variables = (!self.upstream_env.is_empty()).then(|| self.upstream_env.join(","));
         let flags = [
-            ("data", self.data.clone()),
-            ("store.url", self.store.clone()),
-            ("gateway.upstream", self.upstream.clone()),
-            ("gateway.upstream_stdio", self.upstream_stdio.clone()),
-            ("gateway.upstream_env", (!self.upstream_env.is_empty()).then(|| self.upstream_env.join(","))),
-            ("gateway.realm", self.realm.clone()),
-            ("owner.name", self.owner.clone()),
-            ("authority.listen", self.authority.clone()),
-            ("gateway.listen", self.gateway.clone()),
-            ("metrics.listen", self.metrics.clone()),
+            ("--data", "data", &self.data),
+            ("--store", "store.url", &self.store),
+            ("--upstream", "gateway.upstream", &self.upstream),
+            ("--upstream-stdio", "gateway.upstream_stdio", &self.upstream_stdio),
+            ("--upstream-env", "gateway.upstream_env", &variables),
+            ("--realm", "gateway.realm", &self.realm),
+            ("--owner", "owner.name", &self.owner),
+            ("--authority", "authority.listen", &self.authority),
+            ("--gateway", "gateway.listen", &self.gateway),
+            ("--metrics", "metrics.listen", &self.metrics),
         ];
+        // Empty would mean "as if it were not there", and that is a demo vault in place of somebody's server.
+        let empty = |value: &Option<String>| value.as_deref().is_some_and(|value| value.trim().is_empty());
+        if let Some((flag, ..)) = flags.iter().find(|(.., value)| empty(value)) {
+            bail!("{flag} is empty: give it a value, or leave it out");
+        }
+        let flags = flags.map(|(_, name, value)| (name, value.clone()));
         Settings::load(self.config.as_deref(), crate::settings::environment(), &flags)
     }
 }
@@ -169,15 +177,15 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
     };
     let (stop, stopped) = watch::channel(false);
     let (authority, client_id) = (Arc::clone(&parts.authority), parts.client_id.clone());
-    let (first, units) = (parts.first.clone(), parts.units.clone());
+    let first = (parts.first.clone(), parts.realm.clone(), parts.units.clone());
     let mut serving = parts.serve(&stopped);
     tokio::select! {
         outcome = serving.join_next() => return ended(outcome),
-        settled = settle(&authority, &wanted.owner, &client_id, &first, &units, &home) => settled?,
+        settled = settle(&authority, &wanted.owner, &client_id, &first, &home) => settled?,
     }
     let link = authority.sign_in_link(&wanted.owner, &Author::Setup).await?;
     ready.portal = link.map(|link| link.url);
-    announce(&home, &ready, command.json)?;
+    announce(&home, &wanted.data, &ready, command.json)?;
     tokio::select! {
         outcome = serving.join_next() => return ended(outcome),
         () = interrupted => {}
@@ -195,8 +203,7 @@ async fn settle(
     authority: &Authority,
     owner: &OwnerName,
     client_id: &ClientId,
-    first: &FirstPolicy,
-    units: &[Unit],
+    (first, realm, units): &(FirstPolicy, Realm, Vec<Unit>),
     home: &Home,
 ) -> anyhow::Result<()> {
     policy::reissue(authority, owner, home).await?;
@@ -208,7 +215,7 @@ async fn settle(
         );
         return Ok(());
     }
-    first.settle(authority, owner, client_id, units).await
+    first.settle(authority, owner, client_id, realm, units).await
 }
 
 /// What is served ends when it is told to; that it ends by itself is a failure, whatever it says.
@@ -217,16 +224,22 @@ fn ended(outcome: Option<Result<(), JoinError>>) -> anyhow::Result<ExitCode> {
     bail!("a part of this process ended by itself")
 }
 
-fn announce(home: &Home, ready: &Ready, json: bool) -> anyhow::Result<()> {
+fn announce(home: &Home, data: &Path, ready: &Ready, json: bool) -> anyhow::Result<()> {
     let key = ready.owner_key.display();
+    let typed = Typed::at(data);
     let page = match &ready.portal {
-        Some(link) => format!("her page, once and within five minutes: {link}\nlater: sayso owner open\n"),
+        Some(link) => {
+            format!("her page, once and within five minutes: {link}\nlater: {}\n", typed.line("open"))
+        }
         None => String::new(),
     };
     let sentence = format!(
-        "sayso is ready: {} decides at {}\nagents call {}\n{page}she answers there or with `sayso owner pending`, \
+        "sayso is ready: {} decides at {}\nagents call {}\n{page}she answers there or with `{}`, \
          `show`, `approve`, `deny`\nwhoever reads {key} can answer for her",
-        ready.owner, ready.authority, ready.resource
+        ready.owner,
+        ready.authority,
+        ready.resource,
+        typed.line("pending")
     );
     roles::announce(home, ready, json, &sentence)
 }

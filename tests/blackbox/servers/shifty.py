@@ -1,7 +1,7 @@
 """An MCP server of the standard library alone whose tools are what a file says, always anew: `shifty.py FILE` over
 stdio, which tells its client when the file changes, or `shifty.py FILE PORT` over HTTP, which does not. It speaks
 2025-11-25 without sessions, and appends the name of every tool it ran to FILE.ran. With DEMANDED in its environment it
-answers nobody over HTTP who does not bear that token."""
+answers nobody over HTTP who does not bear that token; it calls itself NAMED, and says its first word after SLOW seconds."""
 
 import json
 import os
@@ -19,7 +19,7 @@ def answer(message):
     method, params = message["method"], message.get("params", {})
     if method == "initialize":
         result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {"listChanged": True}},
-                  "serverInfo": {"name": "shifty", "version": "1"}}
+                  "serverInfo": {"name": os.environ.get("NAMED", "shifty"), "version": "1"}}
     elif method == "tools/list":
         result = {"tools": json.loads(FILE.read_text())}
     elif method == "tools/call":
@@ -72,6 +72,7 @@ def tell_of_changes():
             say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
 
 
+time.sleep(float(os.environ.get("SLOW", 0)))
 if len(sys.argv) > 2:
     ThreadingHTTPServer(("127.0.0.1", int(sys.argv[2])), Handler).serve_forever()
 else:

@@ -63,6 +63,10 @@ impl Server {
             }
             Reply::Refused(refused) if !matches!(refused.status, 200 | 400 | 404 | 405 | 406) => {
                 match refused.status {
+                    421 => Err(BadServer::Misdirected.into()),
+                    status if refused.code.as_deref() == Some("upstream_failed") => {
+                        Err(BadServer::Behind(status).into())
+                    }
                     500.. => Err(Party::Resource.unavailable(FetchError::Status(refused.status))),
                     _ => Err(BadServer::Answer.into()),
                 }
@@ -161,7 +165,8 @@ impl Server {
         let id = RequestId::from(self.ids.fetch_add(1, Ordering::Relaxed));
         let mut headers = self.headers();
         if self.revision.is_modern() {
-            let value = |text: &str| HeaderValue::from_str(&encode_value(text)).map_err(|_| Fault::Arguments);
+            let value =
+                |text: &str| HeaderValue::from_str(&encode_value(text)).map_err(|_| Fault::Unwritable);
             headers.insert("mcp-method", value(method)?);
             if let Some(name) = name {
                 headers.insert("mcp-name", value(name)?);

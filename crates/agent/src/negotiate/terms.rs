@@ -86,9 +86,9 @@ pub(super) fn agree(
     };
     let format = claim.claim_token_format.iter().find(|format| Edition::accepts_format(format));
     let format = format.ok_or(BadDemand::Format)?.clone();
-    let token = sign(key, &claims).map_err(|_| Fault::Arguments)?;
+    let token = sign(key, &claims).map_err(|_| Fault::Unwritable)?;
     let compact = b64::decode(&token).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-    Ok(Signed { token, format, compact: compact.ok_or(Fault::Arguments)?, expires_in: claims.expires_in })
+    Ok(Signed { token, format, compact: compact.ok_or(Fault::Unwritable)?, expires_in: claims.expires_in })
 }
 
 fn narrow_scope(proffer: &Proffer, narrower: &Narrower) -> Result<Vec<Scope>, BadDemand> {

@@ -19,6 +19,8 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Change {
     pub(super) unit: String,
+    /// Whether it is suspended; otherwise it says the same in other words.
+    pub(super) suspended: bool,
     pub(super) members: Vec<Differs>,
     /// Server and resource in letters a form keeps as they are.
     pub(super) named: [String; 2],
@@ -42,6 +44,7 @@ impl Change {
         let definition = resource.definition.as_ref().map(ToString::to_string).unwrap_or_default();
         Self {
             unit: unit.name.clone(),
+            suspended: registered.changed,
             members: differing(registered.accepted.as_ref(), resource.surface.as_ref()),
             token: by.token(&act(&named, &definition)),
             named,

@@ -32,7 +32,7 @@ pub(super) struct Thing {
 pub(super) enum Governance {
     /// Nothing of hers, so every request is refused (POL-03).
     Missing,
-    /// A unit, but the tool is not what she last saw.
+    /// A unit, but the tool is not what she last saw, or says so in other words.
     Changed(Change),
     /// A unit.
     Under {
@@ -92,7 +92,9 @@ fn thing(registered: &Registered, units: &[Unit], by: &SignedIn) -> Thing {
         scopes: resource.resource_scopes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
         governance: match unit {
             None => Governance::Missing,
-            Some(unit) if registered.changed => Governance::Changed(Change::of(registered, unit, by)),
+            Some(unit) if registered.changed || registered.accepted.is_some() => {
+                Governance::Changed(Change::of(registered, unit, by))
+            }
             Some(unit) => Governance::Under { unit: unit.name.clone(), how: how(unit) },
         },
     }

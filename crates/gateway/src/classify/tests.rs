@@ -62,6 +62,18 @@ fn a_unit_is_a_slug_of_the_tools_name() {
     assert_ne!(unit("a/b"), unit("a b"));
 }
 
+// D-29
+#[test]
+fn a_taken_unit_id_is_numbered_within_its_bounds() {
+    let id = |name: &str| unit(&name.parse().unwrap()).unwrap();
+    let nth = |name: &str, n| nth(&id(name), n).unwrap().to_string();
+    assert_eq!(nth("read_note", 1), "read_note");
+    assert_eq!(nth("read_note", 2), "read_note-2");
+    let long = "x".repeat(UNIT);
+    assert_eq!(nth(&long, 10).len(), UNIT);
+    assert!(nth(&long, 10).ends_with("x-10"));
+}
+
 proptest! {
     #[test]
     fn units_are_bounded_and_plain(name in "\\PC{1,512}") {

@@ -102,7 +102,8 @@ impl Surveyed {
 }
 
 impl Annotations {
-    fn read(annotations: Option<&Json>) -> Self {
+    /// Reads the hints of a tool's `annotations`; what is none of them, or no boolean, was not said.
+    pub fn read(annotations: Option<&Json>) -> Self {
         let hint = |name: &str| annotations?.get(name)?.as_bool();
         Self {
             read_only: hint("readOnlyHint"),

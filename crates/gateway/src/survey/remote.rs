@@ -7,7 +7,7 @@ use super::{About, BYTES, SurveyFault, read};
 use crate::upstream::stdio::{Era, LEGACY, MODERN, own_initialize, own_meta};
 use crate::upstream::{Broken, HttpUpstream};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Response};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use sayso_enforce::carry::{Events, Told};
@@ -124,6 +124,9 @@ impl<'a> Remote<'a> {
         let id = self.last;
         let body = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         let mut response = self.post(method, &body).await?;
+        if matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            return Err(SurveyFault::Denied(response.status().as_u16()));
+        }
         let headers = std::mem::take(response.headers_mut());
         let streams = headers.get("content-type").is_some_and(is_stream);
         let body = response.into_body();

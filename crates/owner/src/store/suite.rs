@@ -313,6 +313,12 @@ macro_rules! store_suite {
             $crate::store::suite::registry::a_changed_tool_waits_for_her(&$place);
         }
 
+        // D-30
+        #[test]
+        fn other_words_are_shown_and_suspend_nothing() {
+            $crate::store::suite::registry::other_words_are_shown_and_suspend_nothing(&$place);
+        }
+
         // FED-16
         #[test]
         fn no_claim_outlives_its_resource() {

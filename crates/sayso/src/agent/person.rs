@@ -4,9 +4,11 @@
 //! the user is never asked to stand in for the owner).
 
 use super::show;
+use crate::owner::typed::USUAL;
 use async_trait::async_trait;
 use sayso_agent::{Ask, Consent, Decision, Narrower, News};
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Who answers for the agent.
@@ -73,15 +75,27 @@ fn prompt() -> bool {
     read.is_ok() && matches!(line.trim(), "y" | "Y" | "yes")
 }
 
-/// Says so when this user could approve its own requests (D-25).
+/// Says so when this user could approve its own requests (D-25). Looked at are the data folders it is likely to have: that
+/// of the environment, and `.sayso` here, above and at home. That nothing is found proves nothing.
 fn warn_of_owner_key(authority: &str) {
-    let ready = std::fs::read(".sayso/ready.json").ok();
-    let ready = ready.and_then(|bytes| serde_json::from_slice::<serde_json::Value>(&bytes).ok());
-    let text = |name: &str| ready.as_ref()?.get(name)?.as_str();
-    let same = text("authority") == Some(authority);
-    if same && text("owner_key").is_some_and(|path| std::fs::File::open(path).is_ok()) {
+    let here = std::env::current_dir().unwrap_or_default();
+    let above = here.ancestors().map(|folder| folder.join(USUAL));
+    let named = std::env::var_os("SAYSO_DATA").map(PathBuf::from);
+    let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(USUAL));
+    let key = named.into_iter().chain(above).chain(home).find_map(|folder| owner_key(&folder, authority));
+    if let Some(key) = key {
         eprintln!(
-            "warning: this user can read the owner's key for that authority, and so could approve its own requests"
+            "warning: this user can read the owner's key for that authority ({}), and so could approve its own requests",
+            crate::terminal::plain(&key.display().to_string())
         );
     }
+}
+
+/// The owner's key that this data folder names for an authority, if this user can read it.
+fn owner_key(folder: &Path, authority: &str) -> Option<PathBuf> {
+    let ready = std::fs::read(folder.join("ready.json")).ok()?;
+    let ready: serde_json::Value = serde_json::from_slice(&ready).ok()?;
+    let text = |name: &str| ready.get(name)?.as_str();
+    let key = PathBuf::from(text("owner_key").filter(|_| text("authority") == Some(authority))?);
+    std::fs::File::open(&key).is_ok().then_some(key)
 }

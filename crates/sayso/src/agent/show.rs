@@ -4,18 +4,20 @@
 //! came where a program reads it, and escaped where a person does.
 
 use super::Call;
-use crate::terminal::{duration, moment, plain, table};
+use crate::terminal::{duration, moment, plain, shell, table};
 use sayso_agent::{Ask, Grant, Identity, Kept, Refused};
 use sayso_fetch::FetchError;
+use sayso_protocol::payload::rpt::MAX_LIFE;
 use sayso_protocol::{Json, canon};
 use serde_json::{Value, json};
 use std::io::{IsTerminal as _, Write as _};
+use std::path::Path;
 
 /// The terms, all of them.
 pub(super) fn terms(ask: &Ask<'_>) -> String {
     let (terms, proffer) = (&ask.proffer.terms, ask.proffer);
     let mut lines = vec![format!("Terms the owner sets for {}", plain(ask.resource))];
-    let mut say = |name: &str, value: &str| lines.push(format!("  {name:<12}{}", plain(value)));
+    let mut say = |name: &str, value: &str| lines.push(format!("  {name:<14}{}", plain(value)));
     say("authority", ask.authority);
     say("resource", proffer.resource_id.as_str());
     say("version", terms.template_id.as_str());
@@ -23,7 +25,6 @@ pub(super) fn terms(ask: &Ask<'_>) -> String {
     say("purpose", &terms.purpose);
     let scopes: Vec<&str> = terms.scope.iter().map(|scope| scope.as_str()).collect();
     say("scope", &scopes.join(" "));
-    say("for", &duration(terms.expires_in));
     if terms.prohibited.is_empty() {
         say("promises", "none");
     }
@@ -33,8 +34,13 @@ pub(super) fn terms(ask: &Ask<'_>) -> String {
             None => say("never", promise),
         }
     }
+    say("promised for", &duration(terms.expires_in));
+    let life = duration(terms.expires_in.min(MAX_LIFE));
     if terms.per_operation {
+        say("a grant is", &format!("good for this one call, within {life} of a yes"));
         say("one call", &format!("{} {}", ask.tool, arguments(ask)));
+    } else {
+        say("a grant is", &format!("good for calls during {life}; after that it is asked for anew"));
     }
     lines.join("\n")
 }
@@ -62,16 +68,6 @@ pub(super) fn result(result: &str, json: bool) {
 /// One part of a result's content: its text, or what else it is as JSON.
 fn part(part: &Value) -> String {
     part.get("text").and_then(Value::as_str).map_or_else(|| part.to_string(), str::to_owned)
-}
-
-/// The message of a server's error; with `json` the whole error goes to stdout as well.
-pub(super) fn server_error(error: &str, json: bool) -> String {
-    if json {
-        print(&format!("{{\"error\":{}}}", one_line(error)));
-    }
-    let value: Value = serde_json::from_str(error).unwrap_or_default();
-    let message = value.get("message").and_then(Value::as_str).unwrap_or("no message");
-    format!("{} ({})", plain(message), value.get("code").unwrap_or(&Value::Null))
 }
 
 /// JSON text on one line. Outside strings a line end is blank space, and inside one it cannot stand.
@@ -109,24 +105,22 @@ pub(super) fn still_waiting(authority: &str, resume: &str) -> String {
 }
 
 /// The command that takes a wait up again.
-pub(super) fn again(call: &Call) -> String {
+pub(super) fn again(call: &Call, config_dir: Option<&Path>) -> String {
+    let path = |path: &Path| shell(&path.display().to_string());
     let mut words = vec!["sayso agent call".to_owned(), shell(&call.resource_url), shell(&call.tool)];
     if call.args != "{}" {
         words.push(format!("--args {}", shell(&call.args)));
     }
     if let Some(key) = &call.key {
-        words.push(format!("--key {}", shell(&key.display().to_string())));
+        words.push(format!("--key {}", path(key)));
+    }
+    if call.accept_terms {
+        words.push("--accept-terms".to_owned());
+    }
+    if let Some(dir) = config_dir {
+        words.push(format!("--config-dir {}", path(dir)));
     }
     plain(&words.join(" "))
-}
-
-fn shell(word: &str) -> String {
-    let bare = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
-    if !word.is_empty() && word.chars().all(bare) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
 }
 
 pub(super) fn tools(tools: &[Value], json: bool) {
@@ -179,7 +173,7 @@ pub(super) fn identities(identities: &[Identity], json: bool) {
 }
 
 /// Writes to stdout; a reader that has gone away is not a failure of the call.
-fn print(text: &str) {
+pub(super) fn print(text: &str) {
     let _ = writeln!(std::io::stdout(), "{text}");
 }
 

@@ -16,17 +16,31 @@ const STREAM: Limits = Limits { bytes: 16 * 1024 * 1024, seconds: 2 * 3600 };
 
 /// The authority said no, with its sentence.
 #[derive(Debug)]
-pub(super) struct Refused(String);
+pub(super) struct Refused {
+    sentence: String,
+    /// The status of the authority's answer, where it was the authority's.
+    status: Option<u16>,
+}
 
 impl Refused {
     pub(super) fn because(sentence: &str) -> Self {
-        Self(sentence.to_owned())
+        Self { sentence: sentence.to_owned(), status: None }
+    }
+
+    /// Whether there is nothing of the name that was given.
+    pub(super) fn is_unknown(&self) -> bool {
+        self.status == Some(404)
+    }
+
+    /// With more words behind.
+    pub(super) fn with(self, more: &str) -> Self {
+        Self { sentence: self.sentence + more, ..self }
     }
 }
 
 impl std::fmt::Display for Refused {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.sentence)
     }
 }
 impl std::error::Error for Refused {}
@@ -54,7 +68,9 @@ impl Client {
         crate::origin::identifier("the authority", issuer)?;
         let [path, ..] = AUTHORITY_PATHS;
         let request = http::Request::get(format!("{issuer}{path}")).body(Bytes::new())?;
-        let answer = http.send(request, LIMITS).await.with_context(|| format!("cannot reach {issuer}"))?;
+        let answer = http.send(request, LIMITS).await.with_context(|| {
+            format!("nothing answers at {issuer}; start `sayso up` there, or see that it runs")
+        })?;
         let metadata: AuthorityMetadata = serde_json::from_slice(answer.body())
             .context("that is not an authority: its metadata does not read")?;
         if metadata.issuer != issuer {
@@ -69,6 +85,10 @@ impl Client {
 
     pub(super) async fn write(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
         self.send(http::Method::POST, path, None, serde_json::to_vec(body)?.into()).await
+    }
+
+    pub(super) async fn delete(&self, path: &str) -> anyhow::Result<Value> {
+        self.send(http::Method::DELETE, path, None, Bytes::new()).await
     }
 
     /// Follows a stream until `enough`, shown each further piece of it, says so, or it ends. `after` is the last event
@@ -142,5 +162,6 @@ fn read(answer: &http::Response<Bytes>) -> anyhow::Result<Value> {
         .iter()
         .find_map(|name| value.get(name)?.as_str())
         .unwrap_or("it gave no reason");
-    Err(Refused(format!("refused ({}): {sentence}", answer.status().as_u16())).into())
+    let status = answer.status().as_u16();
+    Err(Refused { sentence: format!("refused ({status}): {sentence}"), status: Some(status) }.into())
 }

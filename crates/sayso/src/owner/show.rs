@@ -1,21 +1,24 @@
 //! How answers read on a terminal. Arguments are printed from their canonical bytes, whole.
 
-use super::Act;
+use super::typed::Typed;
+use super::{Act, request};
 use crate::terminal::{duration, moment, plain, table};
 use sayso_protocol::{Json, canon};
 use serde_json::Value;
 
-/// The answer to one command as text.
-pub(super) fn answer(act: &Act, value: &Value) -> String {
+/// The answer to one command as text. `units` are hers where the answer turns on them.
+pub(super) fn answer(act: &Act, value: &Value, units: &Value, typed: &Typed) -> String {
     match act {
-        Act::Pending => pending(value),
-        Act::Show { .. } => request(value),
+        Act::Pending => pending(value, typed),
+        Act::Show { .. } => {
+            let asks = value.get("tier").and_then(Value::as_str).and_then(|unit| units.get(unit));
+            request::show(value, asks.and_then(|unit| unit.get("ask_me")?.as_bool()))
+        }
         Act::Approve { family } => format!("approved {}", plain(family)),
         Act::Deny { family } => format!("denied {}", plain(family)),
         Act::Connections => connections(value),
         Act::Revoke { handle } => revoked(handle, value),
-        Act::Resources => resources(value),
-        Act::Accept { resource, yes } => super::accept::show(resource, *yes, value),
+        Act::Resources | Act::Accept { .. } => resources(value, typed),
         Act::ResourceServers { answer: None } => servers(value),
         Act::ResourceServers { answer: Some(answer) } => answer.told(),
         Act::Policies => policies(value),
@@ -27,7 +30,7 @@ fn rows(value: &Value, row: impl Fn(&Value) -> Vec<String>) -> Vec<Vec<String>> 
     value.as_array().map(|items| items.iter().map(row).collect()).unwrap_or_default()
 }
 
-fn text(value: &Value) -> String {
+pub(super) fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Null => "-".into(),
@@ -37,27 +40,27 @@ fn text(value: &Value) -> String {
 }
 
 /// A member by its path, null where there is none.
-fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
+pub(super) fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
     value.pointer(&format!("/{path}")).unwrap_or(&Value::Null)
 }
 
 /// The agent as it will be known: by the key that signed.
-fn agent(item: &Value) -> String {
+pub(super) fn agent(item: &Value) -> String {
     let known = at(item, "handle");
     if known.is_null() { format!("jkt:{}", text(at(item, "key"))) } else { text(known) }
 }
 
 /// The canonical form, the one that was hashed.
-fn canonical(value: &Value) -> String {
+pub(super) fn canonical(value: &Value) -> String {
     let bytes = canon::to_bytes(&Json::from(value.clone())).ok();
     bytes.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_else(|| value.to_string())
 }
 
-fn when(value: &Value) -> String {
+pub(super) fn when(value: &Value) -> String {
     value.as_i64().map_or_else(|| "-".into(), moment)
 }
 
-fn pending(value: &Value) -> String {
+fn pending(value: &Value, typed: &Typed) -> String {
     let rows = rows(value, |item| {
         let act = at(item, "operation/tool");
         let what = text(if act.is_null() { at(item, "resource_id") } else { act });
@@ -67,36 +70,7 @@ fn pending(value: &Value) -> String {
         return "nothing waits".into();
     }
     let list = table(&["FAMILY", "ASKS", "FOR", "AGENT", "LAPSES"], &rows);
-    format!("{list}\n\nsee one whole: sayso owner show FAMILY")
-}
-
-fn request(item: &Value) -> String {
-    let first = at(item, "kind") == "connection";
-    let mut lines = vec![
-        ("request", text(at(item, "family"))),
-        ("agent", agent(item)),
-        ("asks", if first { "to be let in (first contact)".into() } else { "for this one answer".into() }),
-        ("resource", text(at(item, "resource_id"))),
-        ("scopes", text(at(item, "scope"))),
-        ("purpose", text(at(item, "purpose"))),
-        ("promises", text(at(item, "prohibited"))),
-        ("lasts", at(item, "expires_in").as_i64().map_or_else(|| "-".into(), duration)),
-        ("its reason", text(at(item, "reason"))),
-        ("terms", text(at(item, "terms_uri"))),
-        ("lapses", when(at(item, "deadline"))),
-    ];
-    if !at(item, "operation").is_null() {
-        lines.push(("tool", text(at(item, "operation/tool"))));
-        lines.push(("arguments", canonical(at(item, "operation/params"))));
-    }
-    let body: Vec<String> = lines.iter().map(|(name, value)| format!("{name:<11}{}", plain(value))).collect();
-    let grants = if at(item, "per_operation") == true {
-        "Approving allows this one call with these arguments, once."
-    } else {
-        "Approving allows calls within these scopes until the agreement ends."
-    };
-    let admits = if first { " It also lets the agent in." } else { "" };
-    format!("{}\n\n{grants}{admits}", body.join("\n"))
+    format!("{list}\n\nsee one whole: {}", typed.line("show FAMILY"))
 }
 
 fn connections(value: &Value) -> String {
@@ -117,20 +91,41 @@ fn connections(value: &Value) -> String {
 }
 
 fn revoked(handle: &str, value: &Value) -> String {
+    if at(value, "connections_revoked") == 0 {
+        return format!("{} was ended before; there was nothing to end", plain(handle));
+    }
     let ended = text(at(value, "rpts_deactivated"));
     format!("ended {}; live grants that died with it: {}", plain(handle), plain(&ended))
 }
 
-fn resources(value: &Value) -> String {
+fn resources(value: &Value, typed: &Typed) -> String {
     let rows = rows(value, |item| {
-        let unit = match (at(item, "unit"), at(item, "changed")) {
-            (Value::Null, _) => "ungoverned: denied".into(),
-            (_, Value::Bool(true)) => "changed: suspended until `sayso owner accept`".into(),
-            (unit, _) => text(unit),
-        };
-        vec![text(at(item, "_id")), text(at(item, "resource_scopes")), unit, text(at(item, "ask_me"))]
+        vec![
+            text(at(item, "_id")),
+            text(at(item, "resource_scopes")),
+            governs(item),
+            text(at(item, "ask_me")),
+        ]
     });
-    table(&["RESOURCE", "SCOPES", "UNIT", "ASKS"], &rows)
+    let list = table(&["RESOURCE", "SCOPES", "UNIT", "ASKS"], &rows);
+    if value.as_array().into_iter().flatten().all(is_settled) {
+        return list;
+    }
+    format!("{list}\n\nsee what one says of itself, or what changed: {}", typed.line("accept RESOURCE"))
+}
+
+fn is_settled(item: &Value) -> bool {
+    !at(item, "unit").is_null() && at(item, "changed") != true && at(item, "accepted").is_null()
+}
+
+/// What governs a resource, and whether it is what she last saw.
+fn governs(item: &Value) -> String {
+    match (at(item, "unit"), at(item, "changed")) {
+        (Value::Null, _) => "ungoverned: denied until you accept it".into(),
+        (_, Value::Bool(true)) => "changed: suspended until you accept it".into(),
+        (unit, _) if is_settled(item) => text(unit),
+        (unit, _) => format!("{} (says it in other words now)", text(unit)),
+    }
 }
 
 fn servers(value: &Value) -> String {

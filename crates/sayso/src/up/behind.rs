@@ -5,6 +5,7 @@
 
 use super::keeper::Watched;
 use super::parts::Wanted;
+use crate::first;
 use crate::home::Home;
 use crate::settings::Settings;
 use crate::vault;
@@ -12,8 +13,11 @@ use anyhow::{Context as _, bail};
 use sayso_authority::demo;
 use sayso_enforce::resource::ToolSettings;
 use sayso_gateway::classify::{self, Class};
-use sayso_gateway::{Credential, HttpSettings, StdioCommand, Surveyed, Upstream, UpstreamConfig};
-use sayso_owner::unit::{Draft, Unit};
+use sayso_gateway::{
+    BadCommand, Credential, HttpSettings, StdioCommand, Survey, SurveyFault, Surveyed, Upstream,
+    UpstreamConfig,
+};
+use sayso_owner::unit::Unit;
 use sayso_protocol::Realm;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -23,7 +27,7 @@ use url::Url;
 /// How long the first listing is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_millis(250);
-/// The realm of a server that never said its name.
+/// The realm of a server that has no name of its own, and of one that was not heard yet.
 const UNNAMED: &str = "mcp-server";
 
 /// Which server the settings name.
@@ -43,14 +47,36 @@ impl Named {
             (Some(_), Some(_)) => bail!("name one server: --upstream or --upstream-stdio"),
             (Some(url), None) => Ok(Named::Http(url.to_owned(), credential(settings)?)),
             (None, Some(line)) => {
-                let command = StdioCommand::parse(line, &environment, |name| std::env::var_os(name))
-                    .context("--upstream-stdio is not a command")?;
+                advise_of_variable(line)?;
+                let command = StdioCommand::parse(line, &environment, |name| std::env::var_os(name));
+                let command = command.map_err(|fault| match &fault {
+                    BadCommand::Variable(name) => {
+                        anyhow::anyhow!(
+                            "--upstream-env names {name}, which is not set; set it or leave it out"
+                        )
+                    }
+                    _ => anyhow::Error::new(fault).context("--upstream-stdio is not a command"),
+                })?;
                 Ok(Named::Stdio(Box::new(command.launched_by("/proc/self/exe"))))
             }
             (None, None) if environment.is_empty() => Ok(Named::Vault),
             (None, None) => bail!("--upstream-env names variables for --upstream-stdio, which is not given"),
         }
     }
+}
+
+/// No shell reads the command, so that a variable set before it would be taken for the program.
+fn advise_of_variable(line: &str) -> anyhow::Result<()> {
+    let first = line.split_whitespace().next().unwrap_or_default();
+    let Some((name, _)) = first.split_once('=') else { return Ok(()) };
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if name.is_empty() || !name.chars().all(plain) || name.starts_with(|c: char| c.is_ascii_digit()) {
+        return Ok(());
+    }
+    bail!(
+        "--upstream-stdio begins with {name}=…, and no shell reads it: set {name} where you start sayso, name it with \
+         --upstream-env {name}, and begin with the program"
+    )
 }
 
 /// What the server at a URL is shown, out of the environment: the settings can be printed, and name it only.
@@ -65,6 +91,7 @@ fn credential(settings: &Settings) -> anyhow::Result<Option<Credential>> {
 
 /// The server behind, opened and asked.
 pub(super) struct Behind {
+    /// Its realm; provisional while it was not heard, and then nothing is made of it (D-30).
     pub(super) realm: Realm,
     pub(super) tools: Vec<ToolSettings>,
     pub(super) upstream: UpstreamConfig,
@@ -79,9 +106,11 @@ pub(super) struct Behind {
 impl Behind {
     pub(super) async fn open(wanted: &mut Wanted, home: &Home, public_url: &str) -> anyhow::Result<Self> {
         crate::roles::gateway::warn_of_nothing(wanted.enforcement, "/mcp");
+        let advice;
         let upstream = match std::mem::replace(&mut wanted.named, Named::Vault) {
             Named::Vault => return Self::vault(home).await,
             Named::Http(url, credential) => {
+                advice = Advice::Http { server: origin(&url), token: credential.is_some() };
                 let open = |host, credential| {
                     Upstream::open(HttpSettings { url: url.clone(), host, credential })
                         .with_context(|| format!("--upstream {url} cannot be dialled"))
@@ -91,28 +120,28 @@ impl Behind {
                 open(wanted.upstream_host.of(public_url), credential)?
             }
             Named::Stdio(command) => {
+                advice = Advice::Stdio;
                 Upstream::open(*command).context("the command of --upstream-stdio cannot be run")?
             }
         };
-        let survey = first_survey(&upstream).await;
-        let saved = std::fs::read_to_string(home.path("realm")).ok().and_then(|text| Realm::parse(text).ok());
-        let said = survey.as_ref().and_then(|survey| classify::realm(survey.server_name.as_deref()?));
-        let realm = wanted.realm.clone().or(said).or(saved);
-        let realm = realm.map_or_else(|| Realm::parse(UNNAMED), Ok)?;
+        let survey = first_survey(&upstream, &advice).await;
+        let heard = survey.as_ref().map(|survey| realm(wanted.realm.as_ref(), survey)).transpose()?;
         if let Some(survey) = &survey {
-            home.replace("realm", realm.as_str().as_bytes())?;
             for left in &survey.left_out {
                 tracing::warn!("a tool of the server cannot be governed and is not served: {}", left.reason);
             }
         } else {
-            tracing::warn!("the server did not list its tools; calls are refused until it does");
+            tracing::warn!("calls are refused until the server lists its tools");
         }
         let surveyed = survey.map(|survey| survey.tools).unwrap_or_default();
+        let watched =
+            Watched { upstream: upstream.clone(), every: wanted.survey_interval, heard: heard.clone() };
+        let realm = heard.or_else(|| wanted.realm.clone()).map_or_else(|| Realm::parse(UNNAMED), Ok)?;
         Ok(Self {
             tools: govern(&surveyed, &realm),
             first: first_units(&surveyed, &realm),
-            upstream: upstream.clone().into(),
-            watched: Some(Watched { upstream, every: wanted.survey_interval }),
+            upstream: upstream.into(),
+            watched: Some(watched),
             vault: None,
             realm,
         })
@@ -136,8 +165,7 @@ impl Behind {
 /// Whoever can do what is tried here need not come by us (D-32).
 async fn warn_of_the_way_round(stranger: Upstream, url: String) {
     if stranger.survey().await.is_ok() {
-        // Not what follows the host: some URLs are secrets.
-        let server = Url::parse(&url).map(|url| url.origin().ascii_serialization()).unwrap_or_default();
+        let server = origin(&url);
         tracing::warn!(
             "the server at {server} answers without credentials: whoever can reach it bypasses sayso. Run it with --upstream-stdio, let \
              nobody but this gateway reach it, or have it demand a token (gateway.upstream_token_env)"
@@ -145,18 +173,59 @@ async fn warn_of_the_way_round(stranger: Upstream, url: String) {
     }
 }
 
-async fn first_survey(upstream: &Upstream) -> Option<sayso_gateway::Survey> {
+/// Not what follows the host: some URLs are secrets.
+fn origin(url: &str) -> String {
+    Url::parse(url).map(|url| url.origin().ascii_serialization()).unwrap_or_default()
+}
+
+/// What to look at when the server cannot be heard.
+enum Advice {
+    Http { server: String, token: bool },
+    Stdio,
+}
+
+impl Advice {
+    fn about(&self, fault: SurveyFault) -> String {
+        match (self, fault) {
+            (Advice::Http { server, token: false }, SurveyFault::Denied(_)) => format!(
+                "{fault} ({server}): put the token it wants into a variable, and name that in gateway.upstream_token_env"
+            ),
+            (Advice::Http { server, token: true }, SurveyFault::Denied(_)) => {
+                format!("{fault} ({server}): it does not take what the variable of gateway.upstream_token_env holds")
+            }
+            (Advice::Http { server, .. }, SurveyFault::Unreachable) => {
+                format!("the server at {server} cannot be reached, or broke off; see that it runs, and check --upstream")
+            }
+            (Advice::Http { server, .. }, _) => format!("{fault} ({server})"),
+            (Advice::Stdio, SurveyFault::Unreachable) => {
+                "the command of --upstream-stdio does not answer, or ended: check it, and that what it needs of the \
+                 environment is named with --upstream-env"
+                    .to_owned()
+            }
+            (Advice::Stdio, _) => fault.to_string(),
+        }
+    }
+}
+
+async fn first_survey(upstream: &Upstream, advice: &Advice) -> Option<Survey> {
     let start = Instant::now();
     loop {
         match upstream.survey().await {
             Ok(survey) => return Some(survey),
             Err(fault) if start.elapsed() > PATIENCE => {
-                tracing::warn!("{fault}");
+                tracing::warn!("{}", advice.about(fault));
                 return None;
             }
             Err(_) => tokio::time::sleep(AGAIN).await,
         }
     }
+}
+
+/// The realm of a server that was heard: the one asked for, else made of what it calls itself. It is the same at each
+/// start, however long the server took to speak, since every id is made of it (D-29).
+pub(super) fn realm(wanted: Option<&Realm>, survey: &Survey) -> anyhow::Result<Realm> {
+    let said = survey.server_name.as_deref().and_then(classify::realm);
+    Ok(wanted.cloned().or(said).map_or_else(|| Realm::parse(UNNAMED), Ok)?)
 }
 
 /// The tools that can be governed. One whose name makes no scope is not served.
@@ -169,29 +238,10 @@ pub(super) fn first_units(tools: &[Surveyed], realm: &Realm) -> Vec<Unit> {
     tools.iter().filter_map(|tool| first_unit(tool, realm)).collect()
 }
 
-/// The unit a tool is in at first, alone. She is asked each time until rules can say otherwise (D-29).
+/// The unit a tool is in at first, alone.
 fn first_unit(tool: &Surveyed, realm: &Realm) -> Option<Unit> {
     let settings = classify::govern(tool, realm).ok()?;
-    let acts = Class::of(&tool.annotations) == Class::Act;
-    let (beyond, reuse) = ("calls-beyond-approved-arguments", "reuse-of-an-approval");
-    let upheld = [(beyond, "operation-binding"), (reuse, "single-use")];
-    let upheld = upheld.map(|(promise, mechanism)| (promise.to_owned(), mechanism.to_owned()));
-    let terms = Draft {
-        purpose: if acts { "one call the owner approved" } else { "reading what this tool shows" }.into(),
-        scope: settings.scopes,
-        expires_in: if acts { 900 } else { 86_400 },
-        prohibited: if acts { vec![beyond.into(), reuse.into()] } else { vec![] },
-        per_operation: acts,
-        enforced: if acts { upheld.into() } else { [].into() },
-    };
-    Some(Unit {
-        id: classify::unit(&tool.name).ok()?,
-        name: tool.name.to_string().chars().take(200).collect(),
-        resources: vec![settings.resource_id],
-        ask_me: true,
-        version: 1,
-        terms,
-    })
+    first::unit(&tool.name, settings.resource_id, settings.scopes, Class::of(&tool.annotations))
 }
 
 /// The demo vault's tools; other servers say their own.

@@ -4,12 +4,14 @@
 //! step that failed is taken again with the next listing. A server heard for the first time is given its first policy;
 //! after that, whether a changed or new tool may be called is the owner's to say, not this task's.
 
-use super::behind::{first_units, govern};
+use super::behind::{self, first_units, govern};
 use super::policy::FirstPolicy;
+use crate::clock;
 use sayso_authority::Authority;
 use sayso_enforce::resource::ToolSettings;
-use sayso_gateway::{Gateway, Surveyed, Upstream};
-use sayso_protocol::{ClientId, OwnerName, Realm};
+use sayso_gateway::{Gateway, Survey, Upstream};
+use sayso_owner::registry::ResourceServer;
+use sayso_protocol::{OwnerName, Realm};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -26,6 +28,8 @@ const GRACE: Duration = Duration::from_secs(600);
 pub(super) struct Watched {
     pub(super) upstream: Upstream,
     pub(super) every: Duration,
+    /// Its realm, if it was heard already.
+    pub(super) heard: Option<Realm>,
 }
 
 /// What the keeper looks after.
@@ -33,10 +37,12 @@ pub(super) struct Keeper {
     pub(super) gateway: Gateway,
     pub(super) authority: Arc<Authority>,
     pub(super) watched: Watched,
-    pub(super) realm: Realm,
+    /// The realm asked for, whatever the server calls itself.
+    pub(super) wanted: Option<Realm>,
     pub(super) first: FirstPolicy,
     pub(super) owner: OwnerName,
-    pub(super) client_id: ClientId,
+    /// This gateway, as set-up vouches for it.
+    pub(super) server: ResourceServer,
     pub(super) published: Vec<ToolSettings>,
 }
 
@@ -51,7 +57,7 @@ impl Keeper {
     }
 
     async fn look(mut self) {
-        let Watched { upstream, every } = self.watched.clone();
+        let Watched { upstream, every, .. } = self.watched.clone();
         let mut changes = upstream.changes();
         let mut empty_since: Option<Instant> = None;
         loop {
@@ -63,20 +69,44 @@ impl Keeper {
                 changed = changes.changed() => if changed.is_err() { return },
             }
             let Ok(survey) = upstream.survey().await else { continue };
-            let tools = govern(&survey.tools, &self.realm);
+            let realm = match self.realm(&survey).await {
+                Ok(realm) => realm,
+                Err(fault) => {
+                    tracing::warn!("the server's tools are not in force yet: {fault:#}");
+                    continue;
+                }
+            };
+            let tools = govern(&survey.tools, &realm);
             if tools.is_empty() && empty_since.get_or_insert_with(Instant::now).elapsed() < GRACE {
                 continue;
             }
             empty_since = None;
-            self.publish(tools, &survey.tools).await;
+            self.publish(tools, &survey, &realm).await;
         }
     }
 
-    async fn publish(&mut self, tools: Vec<ToolSettings>, surveyed: &[Surveyed]) {
+    /// The realm, which a server that is heard for the first time says now: nothing was made of another before (D-30).
+    async fn realm(&mut self, survey: &Survey) -> anyhow::Result<Realm> {
+        if let Some(realm) = &self.watched.heard {
+            return Ok(realm.clone());
+        }
+        let realm = behind::realm(self.wanted.as_ref(), survey)?;
+        self.gateway.name_realm("/mcp", realm.clone())?;
+        let named = ResourceServer { name: realm.to_string(), ..self.server.clone() };
+        self.authority.store().settle_resource_server(&named, clock::now()).await?;
+        self.watched.heard = Some(realm.clone());
+        Ok(realm)
+    }
+
+    async fn publish(&mut self, tools: Vec<ToolSettings>, survey: &Survey, realm: &Realm) {
         let pins = |tools: &[ToolSettings]| -> Vec<_> {
             tools
                 .iter()
-                .map(|tool| (tool.tool.clone(), tool.definition.clone(), tool.scopes.clone()))
+                .map(|tool| {
+                    // Its words are not pinned, and are for her to see.
+                    let pin = (tool.definition.clone(), tool.scopes.clone());
+                    (tool.tool.clone(), pin, tool.surface.clone())
+                })
                 .collect()
         };
         if pins(&tools) == pins(&self.published) {
@@ -86,8 +116,9 @@ impl Keeper {
             tracing::warn!("the server's new listing is not served: {fault}");
             return;
         }
-        let units = first_units(surveyed, &self.realm);
-        match self.first.settle(&self.authority, &self.owner, &self.client_id, &units).await {
+        let units = first_units(&survey.tools, realm);
+        let settled = self.first.settle(&self.authority, &self.owner, &self.server.client_id, realm, &units);
+        match settled.await {
             Ok(()) => {
                 tracing::info!(tools = tools.len(), "registry.changed");
                 self.published = tools;

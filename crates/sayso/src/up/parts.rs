@@ -21,7 +21,7 @@ use sayso_enforce::listing::Reader;
 use sayso_enforce::resource::ToolSettings;
 use sayso_fetch::{Client, Reach};
 use sayso_gateway::{Enforcement, Gateway, GatewayConfig, ResourceConfig, UpstreamConfig};
-use sayso_owner::registry::Standing;
+use sayso_owner::registry::{ResourceServer, Standing};
 use sayso_owner::store::Store;
 use sayso_owner::unit::{Owner, Unit};
 use sayso_protocol::payload::edition::Edition;
@@ -98,6 +98,7 @@ pub(super) struct Parts {
     pub(super) owner_key: PathBuf,
     /// The first policy, and the units it would be made of.
     pub(super) first: FirstPolicy,
+    pub(super) realm: Realm,
     pub(super) units: Vec<Unit>,
     services: Services,
 }
@@ -134,7 +135,7 @@ impl Parts {
                 .await?;
         let store = &**authority.store();
         let owner_key = roles::authority::enrol(store, home, &wanted.owner).await?;
-        admit_gateway(store, wanted, &behind.realm, &client_id, &gateway_key).await?;
+        let server = settle_gateway(store, wanted, &behind, &client_id, &gateway_key).await?;
         let introducer = match store.standing(&wanted.owner, &client_id).await? {
             Some(Standing::Active) => None,
             _ => Some(introducer(wanted, settings, &issuer, &client_id, &behind.realm, &gateway_key)?),
@@ -153,15 +154,15 @@ impl Parts {
             body_limit: wanted.body_limit,
         };
         let gateway = Gateway::observed(config, Arc::new(clock::now), Some(metrics.decisions()))?;
-        let first = FirstPolicy::of(&behind.realm, home)?;
+        let first = FirstPolicy::of(home)?;
         let keeper = behind.watched.map(|watched| Keeper {
             gateway: gateway.clone(),
             authority: Arc::clone(&authority),
             watched,
-            realm: behind.realm.clone(),
+            wanted: wanted.realm.clone(),
             first: first.clone(),
             owner: wanted.owner.clone(),
-            client_id: client_id.clone(),
+            server,
             published: behind.tools,
         });
         let services = Services {
@@ -172,7 +173,8 @@ impl Parts {
             introducer,
             metrics: (listening, metrics),
         };
-        Ok(Self { authority, gateway_url, client_id, owner_key, first, units: behind.first, services })
+        let (realm, units) = (behind.realm, behind.first);
+        Ok(Self { authority, gateway_url, client_id, owner_key, first, realm, units, services })
     }
 
     /// Where the metrics are.
@@ -272,13 +274,13 @@ fn introducer(
 }
 
 /// Pre-approves exactly the key this gateway holds, recorded as set-up and not as hers (D-22).
-async fn admit_gateway(
+async fn settle_gateway(
     store: &dyn Store,
     wanted: &Wanted,
-    realm: &Realm,
+    behind: &Behind,
     client_id: &ClientId,
     key: &SigningKey,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<ResourceServer> {
     let table = ResourceServerTable {
         client_id: client_id.clone(),
         owner: wanted.owner.clone(),
@@ -286,6 +288,13 @@ async fn admit_gateway(
         name: None,
     };
     let pinned = Some(key.verifying().thumbprint());
-    let server = roles::authority::resource_server(&table, realm.to_string(), pinned);
-    Ok(store.settle_resource_server(&server, clock::now()).await?)
+    let mut server = roles::authority::resource_server(&table, behind.realm.to_string(), pinned);
+    if behind.watched.as_ref().is_some_and(|watched| watched.heard.is_none()) {
+        // It keeps the name it had until it says one.
+        let known = store.resource_servers(&wanted.owner).await?;
+        let known = known.into_iter().find(|known| known.pinned_key == server.pinned_key);
+        server.name = known.map_or(server.name, |known| known.name);
+    }
+    store.settle_resource_server(&server, clock::now()).await?;
+    Ok(server)
 }

@@ -9,8 +9,9 @@ use anyhow::{Context as _, bail};
 use sayso_authority::Authority;
 use sayso_gateway::classify::{self, Class};
 use sayso_owner::ledger::Author;
-use sayso_owner::store::Edit;
-use sayso_owner::unit::{TermsEdit, Unit};
+use sayso_owner::store::{Edit, Saved, Unsaved};
+use sayso_owner::unit::{TermsEdit, Unfit, Unit};
+use sayso_protocol::canon::sha256;
 use sayso_protocol::{ClientId, OwnerName, Realm, ToolName, b64};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,17 +21,28 @@ use tokio::time::Instant;
 const PATIENCE: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// The first policy of one server, and the mark that says it was made.
+/// How many units of one name there may be before a first one is given up.
+const NAMESAKES: usize = 1000;
+/// Longest name of a mark.
+const MARK: usize = 200;
+
+/// The first policies of this folder: of each realm one, and a mark that says it was made.
 #[derive(Clone)]
 pub(super) struct FirstPolicy {
-    mark: PathBuf,
+    marks: PathBuf,
 }
 
 impl FirstPolicy {
-    /// Of the server known as `realm` in this folder.
-    pub(super) fn of(realm: &Realm, home: &Home) -> anyhow::Result<Self> {
-        // A realm is anybody's text; a file's name is not.
-        Ok(Self { mark: home.folder("first-policy")?.join(b64::encode(realm.as_str())) })
+    pub(super) fn of(home: &Home) -> anyhow::Result<Self> {
+        Ok(Self { marks: home.folder("first-policy")? })
+    }
+
+    /// The mark of the server known as `realm`.
+    fn mark(&self, realm: &Realm) -> PathBuf {
+        // A realm is anybody's text of any length; a file's name is not.
+        let name = b64::encode(realm.as_str());
+        let name = if name.len() > MARK { b64::encode(sha256(realm.as_str().as_bytes())) } else { name };
+        self.marks.join(name)
     }
 
     /// Lets the authority read what is listed, gives units to a server that never had any, and lets the terms of a tool
@@ -40,6 +52,7 @@ impl FirstPolicy {
         authority: &Authority,
         owner: &OwnerName,
         client_id: &ClientId,
+        realm: &Realm,
         units: &[Unit],
     ) -> anyhow::Result<()> {
         if units.is_empty() {
@@ -47,7 +60,8 @@ impl FirstPolicy {
         }
         pulled(authority, owner, client_id).await?;
         reclassify(authority, owner, client_id, units).await?;
-        if self.mark.exists() {
+        let mark = self.mark(realm);
+        if mark.exists() {
             return Ok(());
         }
         let store = authority.store();
@@ -58,13 +72,30 @@ impl FirstPolicy {
                     && unit.resources.contains(&entry.resource.id)
                     && entry.unit.is_some()
             });
-            if !governed {
-                let made =
-                    store.create_unit(owner, unit, authority.issuer(), &Author::Setup, clock::now()).await?;
-                made.with_context(|| format!("the first unit `{}` cannot be made", unit.id))?;
+            if !governed && let Err(why) = make(authority, owner, unit).await? {
+                // What nothing governs is refused, so that to go on is safe; not to would be a dead end.
+                tracing::warn!(
+                    "no first unit for `{}`, which is refused until she makes one: {why}",
+                    unit.id
+                );
             }
         }
-        std::fs::write(&self.mark, b"").with_context(|| format!("cannot write {}", self.mark.display()))
+        std::fs::write(&mark, b"").with_context(|| format!("cannot write {}", mark.display()))
+    }
+}
+
+/// Makes a first unit, under a further name where one over other things has its own: another server's tool of the same
+/// name, or a unit of hers.
+async fn make(authority: &Authority, owner: &OwnerName, unit: &Unit) -> anyhow::Result<Saved<Unit>> {
+    let mut n = 1;
+    loop {
+        let named = Unit { id: classify::nth(&unit.id, n)?, ..unit.clone() };
+        let store = authority.store();
+        let made = store.create_unit(owner, &named, authority.issuer(), &Author::Setup, clock::now()).await?;
+        match made {
+            Err(Unsaved::Unfit(Unfit::Taken(_))) if n < NAMESAKES => n += 1,
+            made => return Ok(made),
+        }
     }
 }
 

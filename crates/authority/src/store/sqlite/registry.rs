@@ -93,7 +93,7 @@ fn entry(row: &Row<'_>) -> Result<Registered, rusqlite::Error> {
     Ok(Registered {
         client_id: row.get::<_, Id<_>>(0)?.0,
         unit: row.get::<_, Option<Id<_>>>(2)?.map(|id| id.0),
-        accepted: seen.filter(|_| changed).and_then(|seen| seen.surface),
+        accepted: seen.and_then(|seen| seen.surface).filter(|seen| Some(seen) != resource.surface.as_ref()),
         changed,
         resource,
     })
@@ -115,7 +115,7 @@ pub(super) fn accept(
              WHERE governed.owner = ?1 AND governed.client_id = ?2 AND governed.resource = ?3
                AND r.owner = ?1 AND r.client_id = ?2 AND r.resource = ?3
                AND json_extract(r.body, '$.definition') = ?4
-               AND json_extract(governed.seen, '$.definition') IS NOT ?4",
+               AND governed.seen IS NOT r.body",
         )?
         .execute((owner.as_str(), client_id.as_str(), resource.as_str(), definition.as_str()))?;
     if accepted == 0 {

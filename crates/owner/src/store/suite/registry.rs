@@ -153,3 +153,35 @@ pub fn a_changed_tool_waits_for_her(place: &dyn Place) {
     assert!(!changed(TRADE));
     stage.ask(&agent, TRADE).1.waits();
 }
+
+/// A tool that says the same in other words is shown so until she has seen them, and can be used all the while.
+pub fn other_words_are_shown_and_suspend_nothing(place: &dyn Place) {
+    let stage = Stage::set(place);
+    let agent = stage.admitted();
+    let pin = sayso_protocol::canon::s256_bytes(b"first");
+    let say = |words: &str| {
+        let mut listing = [published(LOOK), published(TRADE)];
+        listing[1].definition = Some(pin.clone());
+        listing[1].surface = Some(serde_json::json!({ "description": words }));
+        wait(stage.any(0).pull(&stage.alice, &stage.server, &listing, NOW)).unwrap();
+    };
+    let entry = || {
+        wait(stage.any(0).registered(&stage.alice, &stage.server, &Stage::resource(TRADE))).unwrap().unwrap()
+    };
+    let accept = |caller: usize| {
+        let (store, trade) = (stage.any(caller), Stage::resource(TRADE));
+        wait(store.accept(&stage.alice, &stage.server, &trade, &pin, &herself(), NOW)).unwrap()
+    };
+    say("one thing");
+    accept(0).unwrap();
+    assert_eq!((entry().changed, entry().accepted), (false, None));
+    say("another");
+    let seen = entry();
+    assert!(!seen.changed);
+    assert_eq!(seen.accepted, Some(serde_json::json!({ "description": "one thing" })));
+    stage.ask(&agent, TRADE).1.waits();
+    let accepted = race(CALLERS, accept);
+    assert_eq!(accepted.iter().flatten().count(), 1);
+    assert_eq!((entry().changed, entry().accepted), (false, None));
+    assert_eq!(accept(0), None);
+}

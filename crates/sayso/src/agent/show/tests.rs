@@ -53,7 +53,7 @@ fn terms_are_whole_and_plain() {
 
 #[test]
 fn the_command_to_go_on_can_be_pasted() {
-    let call = Call {
+    let mut call = Call {
         resource_url: "http://127.0.0.1:8441/mcp".into(),
         tool: "it's".into(),
         args: r#"{"a":"b c"}"#.into(),
@@ -63,7 +63,11 @@ fn the_command_to_go_on_can_be_pasted() {
         wait: 0,
     };
     let expected = r#"sayso agent call http://127.0.0.1:8441/mcp 'it'\''s' --args '{"a":"b c"}'"#;
-    assert_eq!(again(&call), expected);
+    assert_eq!(again(&call, None), expected);
+    call.accept_terms = true;
+    call.key = Some("a key.pem".into());
+    let whole = again(&call, Some(Path::new("of mine")));
+    assert_eq!(whole, format!("{expected} --key 'a key.pem' --accept-terms --config-dir 'of mine'"));
 }
 
 #[test]

@@ -42,6 +42,8 @@ pub struct Survey {
     pub tools: Vec<Surveyed>,
     /// Tools that cannot be governed, and why.
     pub left_out: Vec<LeftOut>,
+    /// For how long the server says the listing holds; the shortest of its pages'.
+    pub holds: Option<Duration>,
 }
 
 /// Why there is no listing. Nothing is known then, least of all that there are no tools.
@@ -173,6 +175,7 @@ async fn pages(mut talk: Talk<'_, '_>, about: About) -> Result<Survey, SurveyFau
         revisions: about.revisions,
         tools: Vec::new(),
         left_out: Vec::new(),
+        holds: None,
     };
     let mut names = BTreeSet::new();
     let mut cursor: Option<String> = None;
@@ -187,6 +190,8 @@ async fn pages(mut talk: Talk<'_, '_>, about: About) -> Result<Survey, SurveyFau
             None => {}
         }
         let result = answer.get("result").ok_or(SurveyFault::Malformed)?;
+        let holds = result.get("ttlMs").and_then(Json::as_u64).map(Duration::from_millis);
+        survey.holds = survey.holds.into_iter().chain(holds).min();
         for tool in result.get("tools").and_then(Json::as_array).ok_or(SurveyFault::Malformed)? {
             let name = tool.get("name").and_then(Json::as_str).ok_or(SurveyFault::Malformed)?;
             if !names.insert(name.to_owned()) {

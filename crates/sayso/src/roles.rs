@@ -6,6 +6,7 @@
 pub mod authority;
 pub(crate) mod doors;
 pub mod ext_authz;
+mod follower;
 pub mod gateway;
 pub(crate) mod introducer;
 mod server;

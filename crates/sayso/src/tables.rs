@@ -70,11 +70,24 @@ pub(crate) struct ResourceTable {
     /// The MCP endpoint behind it; a gateway needs one, external authorization has none.
     #[serde(default)]
     pub(crate) upstream: Option<String>,
+    /// Or the command it is run as, which speaks over stdio; no shell reads it (D-31).
+    #[serde(default)]
+    pub(crate) upstream_stdio: Option<String>,
+    /// The variables that command may see beside the usual ones.
+    #[serde(default)]
+    pub(crate) upstream_env: Vec<String>,
+    /// The variable that holds the bearer token the server at the URL is shown.
+    #[serde(default)]
+    pub(crate) upstream_token_env: Option<String>,
     /// Which host it is told that it was asked for.
     #[serde(default)]
     pub(crate) upstream_host: UpstreamHost,
     /// The tools. One that is not here is refused.
+    #[serde(default)]
     pub(crate) tools: Vec<ToolTable>,
+    /// Whether they are what the server behind lists, instead, each under a scope of its own (D-29).
+    #[serde(default)]
+    pub(crate) discover: bool,
     /// Tools whose every call needs a grant of its own.
     #[serde(default)]
     pub(crate) single_use: Vec<ToolName>,
@@ -191,6 +204,16 @@ impl ResourceTable {
             );
         }
         crate::origin::identifier("authority", &self.authority)?;
+        match (self.tools.is_empty(), self.discover) {
+            (true, false) if self.enforcement()? != Enforcement::Nothing => bail!(
+                "{} has no tools: name them as [[resource.tools]], or say discover = true to take what its server lists",
+                self.path
+            ),
+            (false, true) => {
+                bail!("{} says `discover` and names tools as well; leave one of them out", self.path)
+            }
+            _ => {}
+        }
         let mut origins = self.allowed_origins.iter();
         origins.try_for_each(|origin| crate::origin::of_page("allowed_origins", origin))
     }
@@ -210,9 +233,8 @@ impl ResourceTable {
 
     /// Its tools as the enforcement core takes them.
     pub(crate) fn tools(&self) -> anyhow::Result<Vec<ToolSettings>> {
-        if let Some(unknown) =
-            self.single_use.iter().find(|name| !self.tools.iter().any(|it| it.name == **name))
-        {
+        let listed = |name: &ToolName| self.discover || self.tools.iter().any(|it| it.name == *name);
+        if let Some(unknown) = self.single_use.iter().find(|name| !listed(name)) {
             bail!("single_use names `{unknown}`, which is not among the tools of {}", self.path);
         }
         let settings = |tool: &ToolTable| {
@@ -295,6 +317,23 @@ mod tests {
             let fault = told(&format!("upstream_host = '{bad}'")).err().unwrap();
             assert!(format!("{fault:#}").contains("preserve"), "{fault:#}");
             assert!(bad.parse::<UpstreamHost>().is_err());
+        }
+    }
+
+    // D-29
+    #[test]
+    fn tools_are_named_or_discovered_and_never_both() {
+        let (head, _) = RESOURCE.split_once("[[resource.tools]]").unwrap();
+        let nameless = |line: &str| head.replacen("path =", &format!("{line}\npath ="), 1);
+        assert!(read(&nameless("discover = true")).unwrap().resource[0].tools().unwrap().is_empty());
+        assert!(read(&nameless("enforce = []").replace("single_use = [\"trade\"]", "")).is_ok());
+        for bad in [
+            nameless(""),
+            nameless("discover = false"),
+            RESOURCE.replacen("path =", "discover = true\npath =", 1),
+        ] {
+            let fault = read(&bad).err().unwrap();
+            assert!(format!("{fault:#}").contains("discover"), "{fault:#}");
         }
     }
 

@@ -15,6 +15,7 @@ use crate::settings::Settings;
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use parts::Parts;
+pub(crate) use parts::SURVEY_INTERVAL;
 use policy::FirstPolicy;
 use sayso_authority::Authority;
 use sayso_owner::ledger::Author;

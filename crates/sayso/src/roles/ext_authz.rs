@@ -98,8 +98,14 @@ fn assemble(
 ) -> anyhow::Result<(ExtAuthz, Vec<Introducer>)> {
     let asking = Asking::of(url, &key, tables)?;
     let resource = |table: &ResourceTable| {
-        if table.upstream.is_some() {
+        if table.upstream.is_some() || table.upstream_stdio.is_some() {
             bail!("the `upstream` of {} is the gateway's to know here; leave it out", table.path);
+        }
+        if table.discover {
+            bail!(
+                "{} cannot `discover`: nobody here sees its server. Name its [[resource.tools]]",
+                table.path
+            );
         }
         asking.resource(table, settings)
     };

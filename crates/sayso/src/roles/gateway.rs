@@ -1,5 +1,6 @@
 //! `sayso gateway`: resources behind one origin, each under the authority its owner chose.
 
+use super::follower::Follower;
 use super::introducer::Introducer;
 use super::server::Asking;
 use super::{Address, Command, Start, interrupted, until};
@@ -7,13 +8,15 @@ use crate::clock;
 use crate::metrics::{self, Listening, Metrics};
 use crate::settings::Settings;
 use crate::tables::ResourceTable;
-use anyhow::{Context as _, bail};
-use sayso_gateway::{Enforcement, Gateway, GatewayConfig, HttpSettings, ResourceConfig};
+use crate::upstream::{self, BadUpstream};
+use anyhow::bail;
+use sayso_gateway::{Enforcement, Gateway, GatewayConfig, HttpSettings, ResourceConfig, UpstreamConfig};
 use sayso_protocol::SigningKey;
 use serde::Serialize;
 use std::ops::RangeInclusive;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -59,6 +62,8 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
         version: env!("CARGO_PKG_VERSION"),
     };
     let (stop, stopped) = watch::channel(false);
+    let followers = followers(&tables.resource, &settings)?;
+    let following: Vec<_> = followers.into_iter().map(|one| tokio::spawn(one.run(gateway.clone()))).collect();
     let serving = tokio::spawn(sayso_gateway::serve(listener, gateway, until(&stopped)));
     // Only now: an authority reads what is published here before it answers.
     let introducing: Vec<_> = introducers.into_iter().map(|one| tokio::spawn(one.run())).collect();
@@ -66,7 +71,7 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
     command.announce(&home, &ready, &format!("the gateway is ready at {url}"))?;
     interrupted.await;
     let _ = stop.send(true);
-    introducing.iter().for_each(JoinHandle::abort);
+    introducing.iter().chain(&following).for_each(JoinHandle::abort);
     serving.await?;
     showing.await?;
     Ok(ExitCode::SUCCESS)
@@ -90,10 +95,7 @@ fn assemble(
 ) -> anyhow::Result<(Gateway, Vec<Introducer>)> {
     let asking = Asking::of(url, &key, tables)?;
     let resource = |table: &ResourceTable| {
-        let upstream = table.upstream.as_ref();
-        let upstream = upstream.with_context(|| format!("{} needs an `upstream`", table.path))?;
-        let upstream = HttpSettings { host: table.upstream_host.of(url), ..HttpSettings::at(upstream) };
-        Ok(ResourceConfig { resource: asking.resource(table, settings)?, upstream: upstream.into() })
+        Ok(ResourceConfig { resource: asking.resource(table, settings)?, upstream: behind(table, url)? })
     };
     let config = GatewayConfig {
         public_url: url.to_owned(),
@@ -105,4 +107,56 @@ fn assemble(
     };
     let gateway = Gateway::observed(config, Arc::new(clock::now), Some(metrics.decisions()))?;
     Ok((gateway, asking.introducers(settings.parse("gateway.ask_again")?)?))
+}
+
+/// The resources whose servers say what there is.
+fn followers(tables: &[ResourceTable], settings: &Settings) -> anyhow::Result<Vec<Follower>> {
+    let every = settings.whole("gateway.survey_interval", crate::up::SURVEY_INTERVAL)?;
+    let follower = |table: &ResourceTable| Follower {
+        path: table.path.clone(),
+        realm: table.realm.clone(),
+        single_use: table.single_use.clone(),
+        every: Duration::from_secs(every),
+    };
+    Ok(tables.iter().filter(|table| table.discover).map(follower).collect())
+}
+
+/// The server behind a resource.
+fn behind(table: &ResourceTable, url: &str) -> anyhow::Result<UpstreamConfig> {
+    let path = &table.path;
+    match (&table.upstream, &table.upstream_stdio) {
+        (Some(_), Some(_)) => {
+            bail!("{path} has an `upstream` and an `upstream_stdio`; leave one of them out")
+        }
+        (None, None) => bail!("{path} needs an `upstream`, or an `upstream_stdio`"),
+        (Some(at), None) => {
+            if !table.upstream_env.is_empty() {
+                bail!("the `upstream_env` of {path} is for an `upstream_stdio`, which it has not");
+            }
+            let named = table.upstream_token_env.as_deref();
+            let credential =
+                named.map(|name| upstream::credential("upstream_token_env", name)).transpose()?;
+            let host = table.upstream_host.of(url);
+            Ok(HttpSettings { url: at.clone(), host, credential }.into())
+        }
+        (None, Some(line)) => {
+            if table.upstream_token_env.is_some() {
+                bail!("the `upstream_token_env` of {path} is for an `upstream`, which it has not");
+            }
+            let command = upstream::command(line, &table.upstream_env);
+            let command = command.map_err(|fault| match fault {
+                BadUpstream::Variable(name) => {
+                    anyhow::anyhow!("the `upstream_env` of {path} names {name}, which is not set")
+                }
+                BadUpstream::Shell(name) => anyhow::anyhow!(
+                    "the `upstream_stdio` of {path} begins with {name}=…, and no shell reads it: name {name} in `upstream_env`, and \
+                     begin with the program"
+                ),
+                BadUpstream::Command(fault) => {
+                    anyhow::Error::new(fault).context(format!("the `upstream_stdio` of {path} is not a command"))
+                }
+            })?;
+            Ok(command.into())
+        }
+    }
 }

@@ -8,14 +8,14 @@ use super::parts::Wanted;
 use crate::first;
 use crate::home::Home;
 use crate::settings::Settings;
+use crate::upstream::{self, BadUpstream};
 use crate::vault;
 use anyhow::{Context as _, bail};
 use sayso_authority::demo;
 use sayso_enforce::resource::ToolSettings;
 use sayso_gateway::classify::{self, Class};
 use sayso_gateway::{
-    BadCommand, Credential, HttpSettings, StdioCommand, Survey, SurveyFault, Surveyed, Upstream,
-    UpstreamConfig,
+    Credential, HttpSettings, StdioCommand, Survey, SurveyFault, Surveyed, Upstream, UpstreamConfig,
 };
 use sayso_owner::unit::Unit;
 use sayso_protocol::Realm;
@@ -45,48 +45,31 @@ impl Named {
         let environment: Vec<String> = settings.list("gateway.upstream_env");
         match (settings.text("gateway.upstream"), settings.text("gateway.upstream_stdio")) {
             (Some(_), Some(_)) => bail!("name one server: --upstream or --upstream-stdio"),
-            (Some(url), None) => Ok(Named::Http(url.to_owned(), credential(settings)?)),
+            (Some(url), None) => {
+                let named = settings.text("gateway.upstream_token_env");
+                let credential =
+                    named.map(|name| upstream::credential("gateway.upstream_token_env", name)).transpose()?;
+                Ok(Named::Http(url.to_owned(), credential))
+            }
             (None, Some(line)) => {
-                advise_of_variable(line)?;
-                let command = StdioCommand::parse(line, &environment, |name| std::env::var_os(name));
-                let command = command.map_err(|fault| match &fault {
-                    BadCommand::Variable(name) => {
-                        anyhow::anyhow!(
-                            "--upstream-env names {name}, which is not set; set it or leave it out"
-                        )
+                let command = upstream::command(line, &environment).map_err(|fault| match fault {
+                    BadUpstream::Variable(name) => anyhow::anyhow!(
+                        "--upstream-env names {name}, which is not set; set it or leave it out"
+                    ),
+                    BadUpstream::Shell(name) => anyhow::anyhow!(
+                        "--upstream-stdio begins with {name}=…, and no shell reads it: set {name} where you start sayso, name it with \
+                         --upstream-env {name}, and begin with the program"
+                    ),
+                    BadUpstream::Command(fault) => {
+                        anyhow::Error::new(fault).context("--upstream-stdio is not a command")
                     }
-                    _ => anyhow::Error::new(fault).context("--upstream-stdio is not a command"),
                 })?;
-                Ok(Named::Stdio(Box::new(command.launched_by("/proc/self/exe"))))
+                Ok(Named::Stdio(Box::new(command)))
             }
             (None, None) if environment.is_empty() => Ok(Named::Vault),
             (None, None) => bail!("--upstream-env names variables for --upstream-stdio, which is not given"),
         }
     }
-}
-
-/// No shell reads the command, so that a variable set before it would be taken for the program.
-fn advise_of_variable(line: &str) -> anyhow::Result<()> {
-    let first = line.split_whitespace().next().unwrap_or_default();
-    let Some((name, _)) = first.split_once('=') else { return Ok(()) };
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    if name.is_empty() || !name.chars().all(plain) || name.starts_with(|c: char| c.is_ascii_digit()) {
-        return Ok(());
-    }
-    bail!(
-        "--upstream-stdio begins with {name}=…, and no shell reads it: set {name} where you start sayso, name it with \
-         --upstream-env {name}, and begin with the program"
-    )
-}
-
-/// What the server at a URL is shown, out of the environment: the settings can be printed, and name it only.
-fn credential(settings: &Settings) -> anyhow::Result<Option<Credential>> {
-    let Some(name) = settings.text("gateway.upstream_token_env") else { return Ok(None) };
-    let token = std::env::var(name).ok().filter(|token| !token.is_empty());
-    let token =
-        token.with_context(|| format!("`gateway.upstream_token_env` names {name}, which is not set"))?;
-    let credential = Credential::parse("Authorization", &format!("Bearer {token}"));
-    Ok(Some(credential.with_context(|| format!("what {name} holds is no bearer token"))?))
 }
 
 /// The server behind, opened and asked.

@@ -7,6 +7,7 @@
 use super::behind::{self, first_units, govern};
 use super::policy::FirstPolicy;
 use crate::clock;
+use crate::listings::{Listings, are_alike};
 use sayso_authority::Authority;
 use sayso_enforce::resource::ToolSettings;
 use sayso_gateway::{Gateway, Survey, Upstream};
@@ -14,14 +15,6 @@ use sayso_owner::registry::ResourceServer;
 use sayso_protocol::{OwnerName, Realm};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{Instant, sleep};
-
-/// How often a server is asked, while it has not been heard at all.
-const UNHEARD: Duration = Duration::from_secs(2);
-/// The least time between two listings.
-const LULL: Duration = Duration::from_millis(500);
-/// How long an empty listing is not believed.
-const GRACE: Duration = Duration::from_secs(600);
 
 /// A server that has to be asked again, and how often when it does not say that its list changed.
 #[derive(Clone)]
@@ -57,18 +50,9 @@ impl Keeper {
     }
 
     async fn look(mut self) {
-        let Watched { upstream, every, .. } = self.watched.clone();
-        let mut changes = upstream.changes();
-        let mut empty_since: Option<Instant> = None;
+        let mut listings = Listings::of(self.watched.upstream.clone(), self.watched.every);
         loop {
-            // Whoever says all the time that something changed is asked no oftener for it.
-            sleep(LULL).await;
-            let every = if self.published.is_empty() { UNHEARD } else { every };
-            tokio::select! {
-                () = sleep(every.saturating_sub(LULL)) => {}
-                changed = changes.changed() => if changed.is_err() { return },
-            }
-            let Ok(survey) = upstream.survey().await else { continue };
+            let survey = listings.next(!self.published.is_empty()).await;
             let realm = match self.realm(&survey).await {
                 Ok(realm) => realm,
                 Err(fault) => {
@@ -77,11 +61,9 @@ impl Keeper {
                 }
             };
             let tools = govern(&survey.tools, &realm);
-            if tools.is_empty() && empty_since.get_or_insert_with(Instant::now).elapsed() < GRACE {
-                continue;
+            if listings.believes(&tools) {
+                self.publish(tools, &survey, &realm).await;
             }
-            empty_since = None;
-            self.publish(tools, &survey, &realm).await;
         }
     }
 
@@ -99,17 +81,7 @@ impl Keeper {
     }
 
     async fn publish(&mut self, tools: Vec<ToolSettings>, survey: &Survey, realm: &Realm) {
-        let pins = |tools: &[ToolSettings]| -> Vec<_> {
-            tools
-                .iter()
-                .map(|tool| {
-                    // Its words are not pinned, and are for her to see.
-                    let pin = (tool.definition.clone(), tool.scopes.clone());
-                    (tool.tool.clone(), pin, tool.surface.clone())
-                })
-                .collect()
-        };
-        if pins(&tools) == pins(&self.published) {
+        if are_alike(&tools, &self.published) {
             return;
         }
         if let Err(fault) = self.gateway.replace_tools("/mcp", tools.clone()) {

@@ -35,7 +35,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 /// Seconds between two listings of a server.
-const SURVEY_INTERVAL: RangeInclusive<u64> = 1..=3600;
+pub(crate) const SURVEY_INTERVAL: RangeInclusive<u64> = 1..=3600;
 
 /// What the settings ask for, parsed.
 pub(super) struct Wanted {

@@ -125,6 +125,10 @@ pub(crate) fn admit<'r>(
     let message = message::parse(body, Limits { bytes: limit, ..Limits::default() })?;
     let revision = reconcile(&incoming.head.headers, &message)?;
     let method = message.method().unwrap_or_default();
+    if method == INITIALIZE && revision.is_modern() {
+        // There is no session to begin in this revision, and a server that began one would keep it for nobody.
+        return Err(MessageFault::not_served(404, message.request_id().cloned()).into());
+    }
     if resource.opens(method) {
         // The signature of an open request is never verified, so it cannot stand in for the host list.
         check_host(&resource.settings().hosts, &incoming.head)?;

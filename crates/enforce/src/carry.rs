@@ -67,14 +67,19 @@ impl Carrier {
             reading::drain(body, &head.headers).await;
             return answer::turn_away(&refusal);
         }
-        let Ok((body, _place)) = bodies.read(body, &head.headers).await else {
+        let Ok((body, place)) = bodies.read(body, &head.headers).await else {
             let text = "too many large requests are under way; send it again, signed afresh";
             return answer::refusal(&Refusal::new(Code::TemporarilyUnavailable, text));
         };
         let (caller, answered) = oneshot::channel();
         // On a task of its own: hanging up drops this future, and must not end the call between the spending of a grant
         // and the record of what became of it.
-        tokio::spawn(self.carry_out(way, Incoming { head, body }, found.visit(), caller));
+        let carrying = self.carry_out(way, Incoming { head, body }, found.visit(), caller);
+        tokio::spawn(async move {
+            carrying.await;
+            // As long as the body is held, whoever hung up meanwhile.
+            drop(place);
+        });
         answered.await.unwrap_or_else(|_| {
             let text = "the exchange with the server was broken off";
             answer::refusal(&Refusal::new(Code::UpstreamFailed, text))

@@ -106,6 +106,11 @@ impl Session {
         matches!(self.state().owner, Owner::Key(..))
     }
 
+    /// Whether it is nobody's, and no call that would make it somebody's is being decided.
+    pub fn is_idle(&self) -> bool {
+        matches!(self.state().owner, Owner::Nobody)
+    }
+
     /// The token of the last call that was forwarded in it.
     pub fn last_token(&self) -> Option<Shown> {
         self.owner().map(|(_, token)| token)

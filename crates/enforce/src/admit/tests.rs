@@ -90,6 +90,22 @@ fn a_resource_may_open_a_method_by_name() {
     assert_eq!(outcome(&incoming), "404 -32601 unknown_method");
 }
 
+// D-6: what begins a session in older revisions begins nothing in this one, whoever is asked.
+#[test]
+fn a_revision_without_sessions_has_no_first_word() {
+    let body = String::from_utf8(whole(&list(), 1 << 20).unwrap().to_vec()).unwrap();
+    let modern = post(body.replace("tools/list", "initialize"), "initialize", None);
+    let nothing = ResourceSettings { enforcement: Enforcement::Nothing, ..settings() };
+    assert_eq!(outcome(&modern), "404 -32601 unknown_method");
+    assert_eq!(outcome_of(nothing, &modern), "404 -32601 unknown_method");
+    let older = post(
+        body.replace("tools/list", "initialize").replace("2026-07-28", "2025-11-25"),
+        "initialize",
+        None,
+    );
+    assert_eq!(outcome(&with(older, "mcp-protocol-version", b"2025-11-25")), "open");
+}
+
 // CORE-20, MCP-28
 #[test]
 fn an_origin_is_compared_whole() {

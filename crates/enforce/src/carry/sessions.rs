@@ -179,12 +179,13 @@ impl Sessions {
         if table.by_id.len() < self.capacity {
             return true;
         }
-        let longest = |bound| {
-            let visits = table.by_id.values().filter(move |visit| visit.session.is_bound() == bound);
+        let longest = |one: fn(&Session) -> bool| {
+            let visits = table.by_id.values().filter(|visit| one(&visit.session));
             visits.min_by_key(|visit| visit.used())
         };
-        let stale = || longest(true).filter(|visit| visit.used().elapsed() >= STALE);
-        let Some(longest) = longest(false).or_else(stale).cloned() else { return false };
+        // One in which a first call is being decided is neither: what is spent for it must have somewhere to go.
+        let stale = || longest(Session::is_bound).filter(|visit| visit.used().elapsed() >= STALE);
+        let Some(longest) = longest(Session::is_idle).or_else(stale).cloned() else { return false };
         table.by_id.retain(|_, visit| !Arc::ptr_eq(visit, &longest));
         longest.session.end();
         self.say_farewell(longest);
@@ -249,13 +250,14 @@ impl Sessions {
         Ok(Some(visit))
     }
 
-    /// Tells the server that a session is over, if not too many are told at once; it ends by itself as well.
+    /// Tells the server that a session is over, a few at once and each in its turn: what a server keeps for a session it
+    /// may keep until it is told.
     fn say_farewell(&self, visit: Arc<Visit>) {
-        let Ok(place) = Arc::clone(&self.farewells).try_acquire_owned() else { return };
-        let farewell = Arc::clone(&self.farewell);
+        let (farewell, turns) = (Arc::clone(&self.farewell), Arc::clone(&self.farewells));
         tokio::spawn(async move {
+            // INVARIANT: nobody closes the turns.
+            let _turn = turns.acquire_owned().await;
             let _ = timeout(FAREWELL, farewell.leave(visit.theirs.clone())).await;
-            drop(place);
         });
     }
 

@@ -40,6 +40,8 @@ pub(super) struct Scripted {
     pub(super) slow_introspect: Mutex<Duration>,
     /// How long it takes to say that something was spent.
     pub(super) slow_consume: Mutex<Duration>,
+    /// What it waits for before it says that something was spent.
+    pub(super) gate: Mutex<Option<Arc<tokio::sync::Semaphore>>>,
     pub(super) no_reports: Mutex<bool>,
     /// Why every token is dead, once it is.
     pub(super) ended: Mutex<Option<&'static str>>,
@@ -129,6 +131,10 @@ impl Authority for Scripted {
         };
         let slow = *self.slow_consume.lock().unwrap();
         tokio::time::sleep(slow).await;
+        let gate = self.gate.lock().unwrap().clone();
+        if let Some(gate) = gate {
+            drop(gate.acquire().await);
+        }
         Ok(ConsumeReply { consumed: won, error: (!won).then(|| "already_consumed".to_owned()) })
     }
 

@@ -5,6 +5,7 @@ use crate::tests::sessions::cast::{Stream, answer, delete, get, message, note, p
 use crate::tests::wire::Request;
 use crate::upstream::stdio::CHILDREN;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -176,6 +177,49 @@ async fn a_child_lives_while_nothing_is_said() {
     sleep(Duration::from_millis(2500)).await;
     assert_eq!(house.send(&within(post("ping", &json!({})), &session)).await.status, 200);
     assert!(is_alive(*fixture.pids().last().unwrap()));
+}
+
+/// Consumes when it is told to, and says that it is asked.
+fn held_up(house: &House) -> Arc<tokio::sync::Semaphore> {
+    let gate = Arc::new(tokio::sync::Semaphore::new(0));
+    *house.authority.gate.lock().unwrap() = Some(Arc::clone(&gate));
+    gate
+}
+
+// D-14: strangers cannot take the place of a session in which a grant is being spent, and a grant that was spent on a
+// child that ended meanwhile is a loss she is told of.
+#[tokio::test]
+async fn what_is_spent_in_a_session_has_somewhere_to_go_or_is_told_as_lost() {
+    let fixture = Fixture::with("--eras legacy");
+    let house = fixture.house().await;
+    let session = open(&house).await;
+    let pid = *fixture.pids().last().unwrap();
+    let gate = held_up(&house);
+    let trade: Value = serde_json::from_str(crate::tests::cast::TRADE).unwrap();
+    let trade = post("tools/call", &json!({ "name": "execute_trade", "arguments": trade }));
+    let call = within(trade, &session).signed("trade-1");
+    let answered = async { house.send(&call).await };
+    let meanwhile = async {
+        while house.authority.spent.lock().unwrap().is_empty() {
+            sleep(Duration::from_millis(10)).await;
+        }
+        for _ in 0..=CHILDREN {
+            open(&house).await;
+        }
+        assert!(is_alive(pid), "a stranger ended it");
+        std::process::Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
+        until_gone(&[pid]).await;
+        sleep(Duration::from_millis(300)).await;
+        gate.add_permits(1);
+    };
+    let (response, ()) = tokio::join!(answered, meanwhile);
+    let body = response.json();
+    assert_eq!(
+        (response.status, &body["error"], &body["spent"]),
+        (502, &json!("upstream_failed"), &json!(true))
+    );
+    assert_eq!(house.authority.reports.lock().unwrap().len(), 1);
+    assert!(fixture.heard_calls().is_empty());
 }
 
 // A process each, so strangers are given few, and one that is nobody's makes room.

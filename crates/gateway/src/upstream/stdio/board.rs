@@ -112,6 +112,11 @@ impl Board {
         state.hearer = None;
     }
 
+    /// Whether the child has ended.
+    pub(super) fn is_gone(&self) -> bool {
+        self.state().input.is_none()
+    }
+
     /// Takes a line of the child's.
     pub(super) fn deliver(&self, line: Line) {
         match line {

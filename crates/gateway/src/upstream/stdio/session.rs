@@ -101,7 +101,12 @@ impl Sessions {
         let mut response = reply::whole(said, false);
         if let (true, Ok(theirs)) = (accepted, HeaderValue::from_str(&name)) {
             response.headers_mut().insert(SESSION, theirs);
-            lock(&self.table).insert(name, held);
+            let board = Arc::clone(&held.board);
+            lock(&self.table).insert(name.clone(), held);
+            // One that ended before it was kept was not there to be removed.
+            if board.is_gone() {
+                lock(&self.table).remove(&name);
+            }
         }
         Ok(response)
     }
@@ -120,7 +125,12 @@ impl Sessions {
         body: &Bytes,
         message: Option<&Message>,
     ) -> Result<Response<Body>, Broken> {
-        let Some(board) = self.board(&head.headers) else { return Ok(gone()) };
+        let board = match self.board(&head.headers) {
+            Some(board) => board,
+            // Somebody paid for what was checked out, and it went nowhere.
+            None if slot.is_some() => return Err(Broken::Unreachable),
+            None => return Ok(gone()),
+        };
         match (&head.method, message) {
             (&Method::DELETE, _) => {
                 self.end(&head.headers);

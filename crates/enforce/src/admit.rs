@@ -6,7 +6,7 @@
 
 use crate::call::{Body, Head, Incoming};
 use crate::listener::{check_host, check_origin};
-use crate::resource::{Resource, Tool};
+use crate::resource::{Enforcement, Resource, Tool};
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use sayso_protocol::Json;
@@ -24,6 +24,9 @@ const ROUTING: [&str; 4] = ["mcp-protocol-version", "mcp-method", "mcp-name", "m
 const NO_ARGUMENTS: &Json = &Json::Object(Vec::new());
 
 const INITIALIZE: &str = "initialize";
+const LISTEN: &str = "subscriptions/listen";
+/// What a subscription may be to.
+const LISTS: [&str; 3] = ["toolsListChanged", "promptsListChanged", "resourcesListChanged"];
 const LAST_EVENT: &str = "last-event-id";
 
 /// A request that goes no further.
@@ -130,6 +133,10 @@ pub(crate) fn admit<'r>(
         return Err(MessageFault::not_served(404, message.request_id().cloned()).into());
     }
     if resource.opens(method) {
+        let enforced = resource.settings().enforcement == Enforcement::Uma;
+        if method == LISTEN && enforced && !hears_lists_alone(&message) {
+            return Err(MessageFault::not_heard(message.request_id().cloned()).into());
+        }
         // The signature of an open request is never verified, so it cannot stand in for the host list.
         check_host(&resource.settings().hosts, &incoming.head)?;
         let said = if method == INITIALIZE { Said::Initialize } else { Said::Open };
@@ -148,6 +155,16 @@ pub(crate) fn admit<'r>(
             Err(MessageFault::not_served(status, message.request_id().cloned()).into())
         }
     }
+}
+
+/// Whether a subscription asks for changed lists and nothing else. What a resource holds, and what a task came to, is not
+/// told to whoever listens, even where the method is opened by name.
+fn hears_lists_alone(message: &Message) -> bool {
+    let Message::Request(request) = message else { return false };
+    let wanted = request.params.as_ref().and_then(|params| params.get("notifications"));
+    wanted.is_none_or(|wanted| {
+        wanted.as_object().is_some_and(|wanted| wanted.iter().all(|(name, _)| LISTS.contains(&name.as_str())))
+    })
 }
 
 /// What is neither open nor protected, where there is a session it can belong to.

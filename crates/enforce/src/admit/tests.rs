@@ -90,6 +90,31 @@ fn a_resource_may_open_a_method_by_name() {
     assert_eq!(outcome(&incoming), "404 -32601 unknown_method");
 }
 
+// D-12: opened by name, a subscription hears of lists and of nothing they hold.
+#[test]
+fn a_subscription_is_to_changed_lists_alone() {
+    let listening = |wanted: &str| {
+        let body = String::from_utf8(whole(&list(), 1 << 20).unwrap().to_vec()).unwrap();
+        let params = format!(r#""params":{{"notifications":{wanted},"#);
+        let body = body.replace("tools/list", "subscriptions/listen").replace(r#""params":{"#, &params);
+        let open = ResourceSettings { open_methods: vec!["subscriptions/listen".into()], ..settings() };
+        let incoming = post(body, "subscriptions/listen", None);
+        assert_eq!(outcome(&incoming), "404 -32601 unknown_method", "where it is not opened");
+        outcome_of(open, &incoming)
+    };
+    assert_eq!(listening("{}"), "open");
+    assert_eq!(listening(r#"{"toolsListChanged":true,"promptsListChanged":true}"#), "open");
+    for more in [
+        r#"{"resourceSubscriptions":["file:///x"]}"#,
+        r#"{"toolsListChanged":true,"taskIds":["t"]}"#,
+        r#"{"toolslistchanged":true}"#,
+        "[]",
+        r#""all""#,
+    ] {
+        assert_eq!(listening(more), "400 -32602 not_subscribable", "{more}");
+    }
+}
+
 // D-6: what begins a session in older revisions begins nothing in this one, whoever is asked.
 #[test]
 fn a_revision_without_sessions_has_no_first_word() {

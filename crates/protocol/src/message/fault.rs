@@ -55,6 +55,15 @@ impl MessageFault {
         MessageFault { error: Some("unknown_method"), id, ..fault }
     }
 
+    /// A subscription to more than what changed lists tell: contents and results leave by no open door.
+    #[must_use]
+    pub fn not_heard(id: Option<RequestId>) -> MessageFault {
+        let message =
+            "only changed lists can be subscribed to here; leave out resourceSubscriptions and taskIds";
+        let fault = MessageFault::new(400, MessageFault::INVALID_PARAMS, message);
+        MessageFault { error: Some("not_subscribable"), id, ..fault }
+    }
+
     pub(super) fn unreadable(error: JsonError) -> MessageFault {
         let (status, code, message) = match error.kind {
             JsonErrorKind::TooLarge => (413, MessageFault::INVALID_REQUEST, "body too large"),

@@ -3,8 +3,6 @@
 //! resolved, and where a mapping takes it from elsewhere somebody is told, or it is refused.
 
 mod anchor;
-#[cfg(test)]
-mod tests;
 
 use sayso_protocol::Json;
 

@@ -40,8 +40,8 @@ impl Resolver<'_> {
                 Ok(Entity { kind: IDENTITY.to_owned(), id: self.anchor.value.to_owned(), properties: None })
             }
             Some(SubjectTemplate::Whole(expression)) => {
-                self.elsewhere(expression.is_of_token(), "subject")?;
-                evaluate(expression, &mut self.evaluator).and_then(computed_entity)
+                let told = self.elsewhere(expression.is_of_token(), "subject");
+                told.and_then(|()| evaluate(expression, &mut self.evaluator)).and_then(computed_entity)
             }
             Some(SubjectTemplate::Members { kind, id, properties }) => {
                 let kind = match kind {
@@ -69,8 +69,7 @@ impl Resolver<'_> {
         if claim == Some("sub") {
             return Ok(self.anchor.value.to_owned());
         }
-        self.elsewhere(expression.is_some_and(crate::expr::Expression::is_of_token), "subject.id")
-            .map_err(|fault| fault.why.at(""))?;
+        self.elsewhere(expression.is_some_and(crate::expr::Expression::is_of_token), "subject.id")?;
         template.resolve(&mut self.evaluator)
     }
 

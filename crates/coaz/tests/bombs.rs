@@ -83,8 +83,15 @@ fn bombs() -> Vec<String> {
         nest("[1].map(x,", 20, "x", ")"),
         nest("[", 25, "params", "]"),
     ];
+    bombs.extend(shapes());
+    bombs
+}
+
+/// Sources that are long, deep or no expressions at all.
+fn shapes() -> Vec<String> {
     let chain = |link: &str, times: usize| format!("1{}", link.repeat(times));
-    bombs.extend([chain("+1", 1000), chain("==1", 600), "!".repeat(2000) + "a", "-".repeat(2000) + "1"]);
+    let mut bombs =
+        vec![chain("+1", 1000), chain("==1", 600), "!".repeat(2000) + "a", "-".repeat(2000) + "1"];
     bombs.extend([".a", ".?b", "[0]", ".f()", ".map(x,x)"].map(|link| format!("params{}", link.repeat(200))));
     bombs.extend([nest("(", 1000, "1", ")"), nest("[", 1000, "1", "]"), nest("{1:", 500, "1", "}")]);
     bombs.extend([

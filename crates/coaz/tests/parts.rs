@@ -1,11 +1,6 @@
 //! What vectors cannot say: one by one in place of several, bodies of faults, listings over time, checks of authors.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test that cannot set itself up has failed"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
 use proptest::prelude::*;
 use sayso_coaz::answer::{AnswerFault, Reply, judge, judge_singles};

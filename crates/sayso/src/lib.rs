@@ -3,6 +3,7 @@
 
 pub mod agent;
 mod clock;
+pub mod coaz;
 mod home;
 pub mod local;
 mod metrics;

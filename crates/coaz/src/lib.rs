@@ -84,6 +84,24 @@ pub struct Asked {
     pub warnings: Vec<Warning>,
 }
 
+impl Asked {
+    /// Whether every decision's context says which agent acts, as the binding wants it for autonomous agents.
+    #[must_use]
+    pub fn names_agent(&self) -> bool {
+        let names = |context: &Option<authzen::Object>| {
+            context.as_ref().is_some_and(|context| context.json().get("agent").is_some())
+        };
+        match &self.request {
+            Request::Evaluation(one) => names(&one.context),
+            Request::Evaluations(several) => several.evaluations.iter().all(|entry| {
+                let context =
+                    if entry.context.is_some() { &entry.context } else { &several.defaults.context };
+                names(context)
+            }),
+        }
+    }
+}
+
 /// The mappings of one server, ready to be applied.
 #[derive(Debug)]
 pub struct Engine {

@@ -130,7 +130,7 @@ fn registry(mapping: &serde_json::Value) -> Registry {
     Registry::read(&[&listing], i64::MAX).unwrap()
 }
 
-// COAZ-MCP-16, COAZ-MCP-40, COAZ-FW-40
+// COAZ-MCP-16, COAZ-FW-18
 #[test]
 fn every_bomb_is_stopped_in_time_and_in_memory() {
     let engine = Engine::new(Settings::default()).unwrap();

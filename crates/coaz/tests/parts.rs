@@ -148,7 +148,7 @@ fn listings_age_and_differ() {
     assert!(dropped.before.is_some() && dropped.after.is_none() && dropped.tool == "t");
 }
 
-// CMP-03, COAZ-FW-50: every default compiles at the start, and only named methods can be added.
+// CMP-03, COAZ-FW-50, COAZ-MCP-50: every default compiles at the start, and only named methods can be added.
 #[test]
 fn defaults_are_compiled_at_the_start_and_their_set_is_closed() {
     assert!(Engine::new(Settings::default()).is_ok());
@@ -246,5 +246,20 @@ proptest! {
         let Projection::Ask(asked) = engine.project(call, &registry, 0, &token).unwrap() else { panic!() };
         let body: Value = serde_json::from_slice(&asked.request.body().unwrap()).unwrap();
         prop_assert_eq!(&body["context"]["v"], &Value::String(text));
+    }
+}
+
+// COAZ-FW-31, COAZ-FW-36, COAZ-FW-38, COAZ-FW-44, COAZ-FW-46, COAZ-MCP-63, COAZ-MCP-83: what others have to know is told.
+#[test]
+fn authors_and_policies_are_told_what_holds() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/coaz.md");
+    let page = std::fs::read_to_string(page).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    for told in [
+        "The envelope is `evaluation` or `evaluations`",
+        "*anchored member* `subject.id`",
+        "Policies must not take anything else that a declared mapping says as proof of identity or privilege",
+        "*fall-back* none that permits",
+    ] {
+        assert!(page.contains(told), "{told}");
     }
 }

@@ -20,7 +20,6 @@ const FAMILIES: [(&str, usize); 11] = [
     ("AZ", 20),
 ];
 
-// COAZ-FW-44
 #[test]
 fn every_named_case_is_somewhere() {
     let elsewhere = file("elsewhere");

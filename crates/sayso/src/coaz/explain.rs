@@ -5,8 +5,8 @@ use crate::terminal::plain;
 use anyhow::{Context as _, ensure};
 use sayso_coaz::authzen::Request;
 use sayso_coaz::{
-    Asked, Engine, Fault, NotAListing, NotASample, Projection, Registry, Sample, Settings, Source, Trust,
-    lint,
+    Asked, Engine, Fault, NotAListing, NotASample, Notice, Projection, Registry, Sample, Settings, Source,
+    Trust, lint,
 };
 use sayso_protocol::Json;
 use serde::Serialize;
@@ -91,7 +91,11 @@ fn passes(json: bool) -> anyhow::Result<ExitCode> {
 
 fn asks(asked: &Asked, json: bool) -> anyhow::Result<ExitCode> {
     let warning = |it: &'_ sayso_coaz::Warning| (it.notice.as_str(), it.place.clone(), it.notice.to_string());
-    let warnings: Vec<_> = asked.warnings.iter().map(warning).collect();
+    let mut warnings: Vec<_> = asked.warnings.iter().map(warning).collect();
+    // A token without client_id leaves it out of every default; a declared mapping should have thought of it.
+    if asked.source == Source::Declared && !asked.names_agent() {
+        warnings.push((Notice::NoAgent.as_str(), "context".to_owned(), Notice::NoAgent.to_string()));
+    }
     let source = match asked.source {
         Source::Default => "default",
         Source::Declared => "declared",

@@ -11,6 +11,7 @@
 pub mod agreement;
 pub mod answer;
 pub mod challenge;
+pub mod coaz;
 pub mod engine;
 mod framed;
 pub mod guard;
@@ -34,10 +35,11 @@ pub mod token_form;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 18] = [
+pub const TARGETS: [Target; 19] = [
     ("agreement", agreement::check),
     ("answer", answer::check),
     ("challenge", challenge::check),
+    ("coaz", coaz::check),
     ("engine", engine::check),
     ("guard", guard::check),
     ("ids", ids::check),

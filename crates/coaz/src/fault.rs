@@ -156,6 +156,8 @@ impl Why {
     }
 }
 
+/// Bytes of a member's name that a place repeats.
+const NAME: usize = 64;
 /// Bytes of an expression that a fault repeats.
 const ECHO: usize = 200;
 
@@ -170,6 +172,9 @@ impl Fault {
     /// The same fault, seen from one level further out.
     pub(crate) fn inside(mut self, part: &str) -> Fault {
         let between = if self.place.is_empty() || self.place.starts_with('[') { "" } else { "." };
+        // A stranger chose the names of members; they are repeated, but not at any length.
+        let cut = (0..=NAME).rev().find(|at| part.is_char_boundary(*at)).unwrap_or_default();
+        let part = part.get(..cut).unwrap_or(part);
         self.place = format!("{part}{between}{}", self.place);
         self
     }

@@ -135,9 +135,11 @@ impl Engine {
         if passes(&operation) {
             return Ok(Projection::PassThrough);
         }
+        if !operation.is_request {
+            return Err(Why::Unmapped.at(""));
+        }
         let declared = operation.tool().map(|tool| registry.declared(tool, now)).transpose()?.flatten();
-        let default = if operation.is_request { self.defaults.of(operation.method) } else { None };
-        let (source, mapping) = match (declared, default) {
+        let (source, mapping) = match (declared, self.defaults.of(operation.method)) {
             (Some(mapping), _) => (Source::Declared, mapping),
             (None, Some(mapping)) => (Source::Default, mapping),
             (None, None) => return Err(Why::Unmapped.at("")),

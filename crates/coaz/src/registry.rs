@@ -18,6 +18,9 @@ pub const MAX_TOOLS: usize = 4096;
 /// Declared mappings of one listing: each is compiled.
 pub const MAX_DECLARED: usize = 1024;
 
+/// Bytes of all expressions of one listing: compiling them is what a listing can cost.
+const MAX_SOURCES: usize = 128 << 10;
+
 /// Not a complete listing of tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotAListing {
@@ -154,16 +157,32 @@ pub(crate) fn declared(tool: &Json) -> Option<&Json> {
 
 fn known(listed: &[&Json]) -> Result<BTreeMap<String, Known>, NotAListing> {
     let mut tools = BTreeMap::new();
+    let mut sources = 0;
     for tool in listed {
         let name = tool.get("name").and_then(Json::as_str).ok_or(NotAListing::Shape)?;
-        let known = match declared(tool).map(Mapping::parse_here) {
+        let known = match declared(tool) {
             None => Known::Undeclared,
-            Some(Ok(mapping)) => Known::Declared(Box::new(mapping)),
-            Some(Err(fault)) => Known::Malformed(fault),
+            // Tools further on are refused rather than mapped by default.
+            Some(_) if sources > MAX_SOURCES => Known::Malformed(Why::TooLarge.at("")),
+            Some(json) => {
+                sources += written(json);
+                Mapping::parse_here(json)
+                    .map_or_else(Known::Malformed, |mapping| Known::Declared(Box::new(mapping)))
+            }
         };
         tools.entry(name.to_owned()).and_modify(|earlier| *earlier = Known::Ambiguous).or_insert(known);
     }
     Ok(tools)
+}
+
+/// Bytes of the texts in a mapping that are compiled, well-formed or not.
+fn written(json: &Json) -> usize {
+    match json {
+        Json::String(text) if text.starts_with('$') => text.len().min(expr::MAX_SOURCE),
+        Json::Array(elements) => elements.iter().map(written).sum(),
+        Json::Object(members) => members.iter().map(|(_, value)| written(value)).sum(),
+        _ => 0,
+    }
 }
 
 /// How long a listing may be used, in milliseconds: as long as the server says, where it does, but never longer than

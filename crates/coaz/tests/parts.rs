@@ -182,6 +182,43 @@ fn inputs_of_declared_mappings_are_bounded() {
     assert!(call("undeclared", 66_000).is_ok(), "a default mapping reads the name alone");
 }
 
+#[test]
+fn a_listing_costs_so_much_and_no_more() {
+    let long = format!("${}1", "1+".repeat(7)).repeat(60);
+    let fields: serde_json::Map<String, Value> =
+        (0..8).map(|n| (format!("v{n}"), json!(format!("$'{long}'")))).collect();
+    let mapping = json!({"evaluation": {"action": {"name": "a"}, "resource": {"type": "r", "id": "1"}, "context": fields}});
+    let tools: Vec<Value> = (0..40)
+        .map(|n| json!({"name": format!("t{n:02}"), "inputSchema": {"x-authzen-mapping": mapping}}))
+        .collect();
+    let registry = Registry::read(&[&value(json!({"tools": tools}))], 1).unwrap();
+    let usable = |tool: &str| registry.declared(tool, 0).map(|found| found.is_some());
+    assert_eq!(usable("t00"), Ok(true));
+    assert_eq!(usable("t39").unwrap_err().why, Why::TooLarge, "and never the default");
+}
+
+#[test]
+fn a_request_without_an_id_is_nobodys() {
+    let engine = Engine::new(Settings::default()).unwrap();
+    let (params, token) = (value(json!({"name": "t"})), value(json!({"sub": "u"})));
+    let mapping = json!({"evaluation": {"action": {"name": "a"}, "resource": {"type": "r", "id": "1"}}});
+    let registry = Registry::read(&[&listing(&mapping)], 1).unwrap();
+    let call = Operation { method: "tools/call", params: Some(&params), is_request: false };
+    assert_eq!(engine.project(call, &registry, 0, &token).unwrap_err().why, Why::Unmapped);
+}
+
+#[test]
+fn names_chosen_by_a_stranger_are_repeated_at_no_length() {
+    let name = "é".repeat(10_000);
+    let mapping = json!({"evaluation": {"action": {"name": "a"}, "resource": {"type": "r", "id": "1"}, "context": {name: "$token.nope"}}});
+    let registry = Registry::read(&[&listing(&mapping)], 1).unwrap();
+    let engine = Engine::new(Settings::default()).unwrap();
+    let (params, token) = (value(json!({"name": "t"})), value(json!({"sub": "u"})));
+    let call = Operation { method: "tools/call", params: Some(&params), is_request: true };
+    let fault = engine.project(call, &registry, 0, &token).unwrap_err();
+    assert_eq!(fault.place, format!("context.{}", "é".repeat(32)));
+}
+
 // COAZ-MCP-20, COAZ-MCP-54, COAZ-MCP-64, COAZ-MCP-15
 #[test]
 fn authors_are_told() {

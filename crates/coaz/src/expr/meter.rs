@@ -6,14 +6,15 @@
 use std::cell::RefCell;
 
 use super::library::{
-    CallExpr, CelBool, CelInt, CelString, ComprehensionExpr, Context, CowVal, DYN_TYPE, EntryExpr, Env,
-    ExecutionError, Expr, IdedExpr, LiteralValue, Value, operators,
+    CallExpr, CelBool, CelDouble, CelInt, CelString, ComprehensionExpr, Context, CowVal, DYN_TYPE, EntryExpr,
+    Env, ExecutionError, Expr, IdedExpr, LiteralValue, Value, operators,
 };
 use super::syntax::{is_optional_namespace, straight_nodes};
 use super::value::{self, Outcome};
 use super::{ExpressionFault, pattern};
 
 const COPY: &str = "@copy";
+const KEY: &str = "@key";
 const TICK: &str = "@tick";
 const MATCHES: &str = "@matches";
 const RESULT: &str = "@result";
@@ -34,6 +35,7 @@ pub(super) fn environment() -> Env {
     let mut env = Env::stdlib();
     // The names are our own, so none can be declared already; a missing one would fail every expression, not open it.
     let _ = env.add_overload(COPY, COPY, vec![DYN_TYPE], copy);
+    let _ = env.add_overload(KEY, KEY, vec![DYN_TYPE], key);
     let _ = env.add_overload(TICK, TICK, vec![DYN_TYPE], tick);
     let _ = env.add_overload(RESULT, RESULT, vec![DYN_TYPE], result);
     let _ = env.add_overload(MATCHES, MATCHES, vec![DYN_TYPE, DYN_TYPE], matches);
@@ -58,6 +60,18 @@ fn copy<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Execut
     let value = arguments.into_iter().next().ok_or(ExecutionError::MissingArgumentOrTarget)?;
     charge(value::weight(value.as_ref()))?;
     Ok(value)
+}
+
+/// A key that is looked up. The library hashes it and repeats it in its fault; and for a number that is no index it
+/// copies the whole list into the fault, so such a number is refused here.
+fn key<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let key = copy(arguments)?;
+    match key.downcast_ref::<CelDouble>() {
+        Some(double) if double.inner().fract() != 0.0 => {
+            Err(ExecutionError::function_error("_[_]", "no such index"))
+        }
+        _ => Ok(key),
+    }
 }
 
 fn tick<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
@@ -176,8 +190,14 @@ fn calling(id: u64, mut inner: CallExpr) -> Result<IdedExpr, ExpressionFault> {
         operators::INDEX,
     ];
     let optional = [operators::OPT_INDEX, operators::OPT_SELECT].contains(&name);
+    let looks_up = [operators::INDEX, operators::OPT_INDEX].contains(&name);
     let argument = if passes_on.contains(&name) || optional { inside } else { paid };
-    inner.args = inner.args.into_iter().map(argument).collect::<Result<_, _>>()?;
+    let mut args = Vec::with_capacity(inner.args.len());
+    for (at, arg) in inner.args.into_iter().enumerate() {
+        let is_key = looks_up && at == 1 && !matches!(arg.expr, Expr::Literal(LiteralValue::String(_)));
+        args.push(if is_key { call(KEY, vec![inside(arg)?]) } else { argument(arg)? });
+    }
+    inner.args = args;
     if let Some(target) = inner.target.take() {
         // `optional.of` is one name; a target that is wrapped would no longer spell it.
         let target = if is_optional_namespace(&target) { *target } else { paid(*target)? };

@@ -15,6 +15,7 @@ use super::{ExpressionFault, pattern};
 
 const COPY: &str = "@copy";
 const KEY: &str = "@key";
+const RANGE: &str = "@range";
 const TICK: &str = "@tick";
 const MATCHES: &str = "@matches";
 const RESULT: &str = "@result";
@@ -36,6 +37,7 @@ pub(super) fn environment() -> Env {
     // The names are our own, so none can be declared already; a missing one would fail every expression, not open it.
     let _ = env.add_overload(COPY, COPY, vec![DYN_TYPE], copy);
     let _ = env.add_overload(KEY, KEY, vec![DYN_TYPE], key);
+    let _ = env.add_overload(RANGE, RANGE, vec![DYN_TYPE], range);
     let _ = env.add_overload(TICK, TICK, vec![DYN_TYPE], tick);
     let _ = env.add_overload(RESULT, RESULT, vec![DYN_TYPE], result);
     let _ = env.add_overload(MATCHES, MATCHES, vec![DYN_TYPE, DYN_TYPE], matches);
@@ -72,6 +74,13 @@ fn key<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Executi
         }
         _ => Ok(key),
     }
+}
+
+/// What a loop goes through. The library goes through the keys of a map in an order of chance; the same message is to
+/// become the same request.
+fn range<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let range = copy(arguments)?;
+    Ok(value::keys(range.as_ref()).map(CowVal::owned).unwrap_or(range))
 }
 
 fn tick<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
@@ -220,7 +229,8 @@ fn looping(mut c: ComprehensionExpr) -> Result<ComprehensionExpr, ExpressionFaul
     let tick = || call(TICK, vec![literal(LiteralValue::Int(turn.into()))]);
     let no = || literal(LiteralValue::Boolean(false.into()));
     let only_appends = appends(&c);
-    c.iter_range = paid(c.iter_range)?;
+    let fixed = matches!(c.iter_range.expr, Expr::List(_));
+    c.iter_range = if fixed { paid(c.iter_range)? } else { call(RANGE, vec![inside(c.iter_range)?]) };
     c.accu_init = paid(c.accu_init)?;
     let step = std::mem::take(&mut c.loop_step);
     if !only_appends {

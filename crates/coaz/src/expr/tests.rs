@@ -87,6 +87,22 @@ fn nothing_else_is_reachable() {
     }
 }
 
+// COAZ-MCP-90
+#[test]
+fn the_same_inputs_come_to_the_same_value() {
+    let token = r#"{"d":1,"b":2,"a":3,"c":4,"é":5,"e":6}"#;
+    for _ in 0..20 {
+        let keys = run("token.map(k, k) + [1, 2].map(x, [x])[0]", "{}", token);
+        assert_eq!(keys, Ok(Some(r#"["a","b","c","d","e","é",1]"#.to_owned())));
+        let values = run("{3: 'x', true: 'y', 'z': 'w'}.map(k, dyn(string(k)))", "{}", token);
+        assert_eq!(values, run("{'z': 'w', true: 'y', 3: 'x'}.map(k, dyn(string(k)))", "{}", token));
+        assert_eq!(
+            run("token.exists(k, k == 'b') && token.all(k, size(k) == 1)", "{}", token),
+            Ok(Some("true".into()))
+        );
+    }
+}
+
 #[test]
 fn sizes_are_bounded() {
     assert_eq!(compile(&"1".repeat(2049)).unwrap_err(), ExpressionFault::TooLong);

@@ -73,6 +73,16 @@ pub(super) fn weight(value: &dyn Val) -> u64 {
     }
 }
 
+/// The keys of a map in order: texts by their bytes, after numbers and truth values by their spelling.
+pub(super) fn keys<'v>(value: &(dyn Val + 'v)) -> Option<CelList<'v>> {
+    let mut keys: Vec<&CelMapKey<'v>> = value.downcast_ref::<CelMap>()?.inner().keys().collect();
+    keys.sort_by_cached_key(|key| match key.inner().downcast_ref::<CelString>() {
+        Some(text) => (true, text.inner().to_owned()),
+        None => (false, format!("{:?}", key.inner())),
+    });
+    Some(CelList::from(keys.into_iter().map(|key| key.inner().clone_as_boxed()).collect::<Vec<_>>()))
+}
+
 fn text_weight(bytes: usize) -> u64 {
     4 + u64::try_from(bytes / 16).unwrap_or(u64::MAX)
 }

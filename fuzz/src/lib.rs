@@ -11,6 +11,7 @@
 pub mod agreement;
 pub mod answer;
 pub mod challenge;
+pub mod coaz;
 pub mod engine;
 pub mod ext_authz;
 mod framed;
@@ -36,10 +37,11 @@ pub mod token_form;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 20] = [
+pub const TARGETS: [Target; 21] = [
     ("agreement", agreement::check),
     ("answer", answer::check),
     ("challenge", challenge::check),
+    ("coaz", coaz::check),
     ("engine", engine::check),
     ("ext_authz", ext_authz::check),
     ("guard", guard::check),

@@ -3,6 +3,7 @@
 
 pub mod agent;
 mod clock;
+pub mod coaz;
 mod first;
 mod home;
 mod listings;

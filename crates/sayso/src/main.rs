@@ -1,7 +1,7 @@
 //! The `sayso` binary: its subcommands, and nothing else.
 
 use clap::{Parser, Subcommand};
-use sayso::{agent, owner, roles, up};
+use sayso::{agent, coaz, owner, roles, up};
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use tracing::Level;
@@ -34,6 +34,8 @@ enum Command {
     Agent(agent::Command),
     /// Answer, watch and end, as the owner.
     Owner(owner::Command),
+    /// Try out how MCP messages become requests to a policy engine.
+    Coaz(coaz::Command),
     /// Check or print the settings `up` would run with.
     Config(up::ConfigCommand),
 }
@@ -54,6 +56,7 @@ async fn run() -> ExitCode {
         Command::ExtAuthz(command) => roles::ext_authz::run(command).await,
         Command::Agent(command) => agent::run(command).await,
         Command::Owner(command) => owner::run(command).await,
+        Command::Coaz(command) => coaz::run(&command),
         Command::Config(command) => up::config(&command),
     };
     outcome.unwrap_or_else(|fault| {

@@ -176,7 +176,7 @@ fn ids_in(comment: &str) -> Vec<String> {
 }
 
 fn is_id(word: &str) -> bool {
-    let Some((family, number)) = word.split_once('-') else { return false };
+    let Some((family, number)) = word.rsplit_once('-') else { return false };
     let known = FAMILIES.iter().any(|(name, _)| *name == family);
     known && number.len() >= 2 && number.bytes().all(|digit| digit.is_ascii_digit())
 }

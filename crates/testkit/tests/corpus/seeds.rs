@@ -3,7 +3,8 @@
 
 use std::fs;
 
-use sayso_protocol::b64;
+use sayso_protocol::json::Limits;
+use sayso_protocol::{Json, b64};
 use sayso_testkit::source;
 use serde_json::Value;
 
@@ -23,6 +24,7 @@ pub(crate) fn all() -> Vec<Seed> {
     signatures(&mut seeds);
     verdicts(&mut seeds);
     seeds.extend(introduced::all());
+    mappings(&mut seeds);
     seeds.extend(written::all());
     seeds.retain(|(_, input)| input.len() <= super::LONGEST);
     seeds
@@ -96,6 +98,32 @@ fn verdicts(seeds: &mut Vec<Seed>) {
             }
         }
     }
+}
+
+/// What tools declare, over the message and token of the case; single values as expressions. These files hold numbers
+/// that only a reader of exact text can read.
+fn mappings(seeds: &mut Vec<Seed>) {
+    let folder = source::root().join("vectors/coaz");
+    for name in super::names(&folder) {
+        let text = fs::read(folder.join(name)).expect("a file of vectors");
+        let file = Json::parse(&text, Limits { bytes: 4 << 20, depth: 128 }).expect("vectors are JSON");
+        for vector in file.get("vectors").and_then(Json::as_array).unwrap_or_default() {
+            seeds.extend(declared(vector).map(|input| ("coaz", input.into_bytes())));
+            let value = vector.get("value").and_then(Json::as_str).and_then(|it| it.strip_prefix('$'));
+            seeds.extend(value.map(|source| ("coaz", source.into())));
+        }
+    }
+}
+
+fn declared(vector: &Json) -> Option<String> {
+    let tool = vector.get("tools")?.as_array()?.first()?;
+    let mapping = tool.get("inputSchema")?.get("x-authzen-mapping")?;
+    let mut input = vec![
+        ("mapping".to_owned(), mapping.clone()),
+        ("params".to_owned(), vector.get("message")?.get("params")?.clone()),
+    ];
+    input.extend(vector.get("token").map(|token| ("token".to_owned(), token.clone())));
+    serde_json::to_string(&Json::Object(input)).ok()
 }
 
 fn framed(mut head: String, headers: &Value, body: &[u8]) -> Vec<u8> {

@@ -3,7 +3,6 @@
 
 pub mod agent;
 mod clock;
-mod first;
 mod home;
 pub mod local;
 mod metrics;

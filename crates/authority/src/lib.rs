@@ -6,6 +6,7 @@
 mod asked;
 pub mod demo;
 mod egress;
+mod first;
 mod http;
 mod introduction;
 mod judged;

@@ -8,6 +8,7 @@ mod agents;
 mod arguments;
 mod card;
 mod changes;
+mod fresh;
 mod home;
 mod page;
 mod record;
@@ -178,6 +179,7 @@ pub(crate) fn router(authority: Arc<Authority>, portal: &Portal) -> Router {
         .route(&at("/waiting/{family}"), get(waiting::show).post(waiting::decide))
         .route(&at("/agents/end"), post(agents::end))
         .route(&at("/things/seen"), post(changes::accept))
+        .route(&at("/things/govern"), post(fresh::govern))
         .route(&at("/servers"), post(servers::decide))
         .fallback(nowhere)
         .method_not_allowed_fallback(wrong_method)

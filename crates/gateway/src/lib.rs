@@ -12,7 +12,7 @@ mod upstream;
 pub use config::{BODY_LIMIT, BadGateway, Gateway, GatewayConfig, ResourceConfig};
 pub use sayso_enforce::Enforcement;
 pub use serve::{router, serve};
-pub use survey::{Annotations, Survey, SurveyFault, Surveyed};
+pub use survey::{Survey, SurveyFault, Surveyed};
 pub use upstream::stdio::{BadCommand, StdioCommand, launch};
 pub use upstream::{BadCredential, BadUpstream, Credential, HttpSettings, Upstream, UpstreamConfig};
 

@@ -8,7 +8,8 @@ mod attend;
 mod definition;
 mod remote;
 
-pub use definition::{Annotations, LeftOut, Surveyed, Unfit};
+pub use definition::{LeftOut, Surveyed, Unfit};
+pub use sayso_protocol::message::Annotations;
 
 use crate::upstream::stdio::{Era, StdioUpstream, own_meta};
 use crate::upstream::{Kind, Upstream};

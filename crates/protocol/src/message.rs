@@ -3,6 +3,7 @@
 //! could take for another; a body that fails is answered 400 with `id: null`.
 //! Headers are compared with it in `routing`; what the message may do is decided elsewhere.
 
+mod annotations;
 mod fault;
 mod id;
 mod mirror;
@@ -11,6 +12,7 @@ mod routing;
 #[cfg(test)]
 mod tests;
 
+pub use annotations::{Annotations, Class};
 pub use fault::MessageFault;
 pub use id::{NotAnId, RequestId};
 pub use mirror::{Mirror, NotMirrored, mirrors, reconcile_mirrors};

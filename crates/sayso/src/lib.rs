@@ -4,7 +4,6 @@
 pub mod agent;
 mod clock;
 pub mod coaz;
-mod first;
 mod home;
 mod listings;
 pub mod local;

@@ -24,7 +24,7 @@ use typed::Typed;
 /// What waits, who may, what was done: an owner's commands.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes: 0 done, 2 usage, 6 the authority refused, 7 it cannot be reached.\n\n\
-    Examples:\n  sayso owner pending\n  sayso owner show FAMILY\n  sayso owner approve FAMILY\n  \
+    Examples:\n  sayso owner pending\n  sayso owner show FAMILY\n  sayso owner approve FAMILY\n  sayso owner accept RESOURCE\n  \
     sayso owner resource-servers approve ORIGIN\n  sayso owner open\n  sayso owner revoke jkt:…\n  sayso owner ledger --json | jq .")]
 pub struct Command {
     #[command(subcommand)]

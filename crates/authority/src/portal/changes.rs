@@ -58,7 +58,7 @@ fn act<'a>([server, resource]: &'a [String; 2], definition: &'a str) -> [&'a str
     ["seen", server, resource, definition]
 }
 
-fn differing(then: Option<&Value>, now: Option<&Value>) -> Vec<Differs> {
+pub(super) fn differing(then: Option<&Value>, now: Option<&Value>) -> Vec<Differs> {
     let members = |of: Option<&Value>| of.and_then(Value::as_object).cloned().unwrap_or_default();
     let (then, now) = (members(then), members(now));
     let mut names: Vec<&String> = then.keys().chain(now.keys()).collect();
@@ -72,9 +72,17 @@ fn differing(then: Option<&Value>, now: Option<&Value>) -> Vec<Differs> {
     pairs.filter(|member| member.then != member.now).collect()
 }
 
-fn text(value: &Value) -> String {
+pub(super) fn text(value: &Value) -> String {
     let bytes = canon::to_bytes(&Json::from(value.clone())).ok();
     bytes.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_else(|| value.to_string())
+}
+
+/// The server and resource that a form names.
+pub(super) fn named_by([server, resource]: &[String; 2]) -> Result<(ClientId, ResourceId), Page> {
+    let plain = |text: &String| b64::decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    let server = plain(server).and_then(|id| ClientId::parse(id).ok()).ok_or_else(Page::unread)?;
+    let resource = plain(resource).and_then(|id| ResourceId::parse(id).ok()).ok_or_else(Page::unread)?;
+    Ok((server, resource))
 }
 
 /// She has seen what a tool is now.
@@ -82,10 +90,7 @@ pub(super) async fn accept(State(authority): Shared, by: Act) -> Result<Response
     let named = [by.member("server")?.to_owned(), by.member("resource")?.to_owned()];
     let definition = by.member("definition")?;
     by.prove(&act(&named, definition))?;
-    let plain = |text: &String| b64::decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-    let [server, resource] = &named;
-    let server = plain(server).and_then(|id| ClientId::parse(id).ok()).ok_or_else(Page::unread)?;
-    let resource = plain(resource).and_then(|id| ResourceId::parse(id).ok()).ok_or_else(Page::unread)?;
+    let (server, resource) = named_by(&named)?;
     let definition = definition.parse::<S256>().map_err(|_| Page::unread())?;
     let session = &by.by.session;
     let accepted = authority

@@ -2,6 +2,7 @@
 
 use super::act::SignedIn;
 use super::changes::Change;
+use super::fresh::Fresh;
 use super::servers::Answer;
 use sayso_owner::registry::{Registered, ResourceServer, Standing};
 use sayso_owner::unit::Unit;
@@ -31,7 +32,7 @@ pub(super) struct Thing {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Governance {
     /// Nothing of hers, so every request is refused (POL-03).
-    Missing,
+    Missing(Fresh),
     /// A unit, but the tool is not what she last saw, or says so in other words.
     Changed(Change),
     /// A unit.
@@ -91,7 +92,7 @@ fn thing(registered: &Registered, units: &[Unit], by: &SignedIn) -> Thing {
         resource: resource.id.to_string(),
         scopes: resource.resource_scopes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
         governance: match unit {
-            None => Governance::Missing,
+            None => Governance::Missing(Fresh::of(registered, by)),
             Some(unit) if registered.changed || registered.accepted.is_some() => {
                 Governance::Changed(Change::of(registered, unit, by))
             }

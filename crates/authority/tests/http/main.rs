@@ -21,6 +21,7 @@ mod owner;
 mod policy;
 mod portal;
 mod portal_forms;
+mod portal_fresh;
 mod portal_servers;
 mod portal_words;
 mod protection;

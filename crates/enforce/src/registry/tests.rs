@@ -42,6 +42,18 @@ async fn until_tools_are_known_no_call_is_decided() {
     assert_eq!(scene.code(&signed("get_positions", "{}")).await, Code::UnknownTool);
 }
 
+// D-29
+#[test]
+fn a_realm_that_was_learnt_late_is_the_one_in_challenges() {
+    let registry = Registry::from(Resource::new(unlisted()).unwrap());
+    registry.name("late".parse().unwrap());
+    assert!(!registry.snapshot().is_listed(), "that makes no tool known");
+    registry.replace(settings().tools).unwrap();
+    let resource = registry.snapshot();
+    let challenge = resource.challenge(resource.tool("get_positions").unwrap(), "t".into());
+    assert_eq!(challenge.realm.as_str(), "late");
+}
+
 // D-30
 #[tokio::test]
 async fn a_changed_pin_suspends_the_grant_and_a_returning_one_restores_it() {

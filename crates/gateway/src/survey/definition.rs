@@ -4,7 +4,7 @@
 //! description has a digest of its own, because a change of words is shown and does not suspend.
 
 use sayso_protocol::canon::{self, CanonError, S256};
-use sayso_protocol::message::{Mirror, mirrors};
+use sayso_protocol::message::{Annotations, Mirror, mirrors};
 use sayso_protocol::{Json, ToolName};
 
 /// What the pin is made of.
@@ -31,19 +31,6 @@ pub struct Surveyed {
     pub definition: S256,
     /// The digest of title and description.
     pub words: S256,
-}
-
-/// The hints of a tool that are booleans; anything else was not said.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Annotations {
-    /// `readOnlyHint`.
-    pub read_only: Option<bool>,
-    /// `destructiveHint`.
-    pub destructive: Option<bool>,
-    /// `idempotentHint`.
-    pub idempotent: Option<bool>,
-    /// `openWorldHint`.
-    pub open_world: Option<bool>,
 }
 
 /// A tool that is not governed, and therefore not served.
@@ -98,19 +85,6 @@ impl Surveyed {
             words: canon::s256(&pick(tool, &WORDS)).map_err(Unfit::Canon)?,
             pinned,
         })
-    }
-}
-
-impl Annotations {
-    /// Reads the hints of a tool's `annotations`; what is none of them, or no boolean, was not said.
-    pub fn read(annotations: Option<&Json>) -> Self {
-        let hint = |name: &str| annotations?.get(name)?.as_bool();
-        Self {
-            read_only: hint("readOnlyHint"),
-            destructive: hint("destructiveHint"),
-            idempotent: hint("idempotentHint"),
-            open_world: hint("openWorldHint"),
-        }
     }
 }
 

@@ -6,13 +6,12 @@
 
 use super::client::{Client, Refused};
 use super::typed::Typed;
-use crate::first;
 use crate::terminal::{plain, shell};
 use anyhow::Context as _;
-use sayso_gateway::Annotations;
-use sayso_gateway::classify::{self, Class};
+use sayso_owner::first;
 use sayso_owner::unit::Unit;
-use sayso_protocol::{Json, ResourceId, Scope, ToolName};
+use sayso_protocol::message::Class;
+use sayso_protocol::payload::metadata::OwnedResource;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -81,14 +80,14 @@ pub(super) async fn run(
 
 /// Makes the unit this tool would have been in at first, by her hand.
 async fn govern(client: &Client, entry: &Value) -> anyhow::Result<Unit> {
-    let unit = first_unit(entry).context("no unit can be made for what this tool is called")?;
+    let unit = first::unit_of(&published(entry)?)?;
     let policies = client.read("policies", None).await?;
     let taken = |id: &str| policies.get(id).is_some();
     let mut n = 1;
-    while taken(classify::nth(&unit.id, n)?.as_str()) {
+    while taken(first::nth(&unit.id, n)?.as_str()) {
         n += 1;
     }
-    let unit = Unit { id: classify::nth(&unit.id, n)?, ..unit };
+    let unit = Unit { id: first::nth(&unit.id, n)?, ..unit };
     let made = json!({
         "id": unit.id, "name": unit.name, "resources": unit.resources, "ask_me": unit.ask_me, "rules": [],
         "terms": unit.terms,
@@ -105,18 +104,9 @@ async fn govern(client: &Client, entry: &Value) -> anyhow::Result<Unit> {
     Ok(unit)
 }
 
-/// The unit of D-29. A resource whose server says nothing of its tools is asked about call by call.
-fn first_unit(entry: &Value) -> Option<Unit> {
-    let tool = ToolName::parse(text(entry, "tool")).ok()?;
-    let resource = ResourceId::parse(text(entry, "_id")).ok()?;
-    let scopes = entry.get("resource_scopes")?.as_array()?.iter();
-    let scopes: Option<Vec<Scope>> = scopes.map(|scope| Scope::parse(scope.as_str()?).ok()).collect();
-    first::unit(&tool, resource, scopes?, class(entry))
-}
-
-fn class(entry: &Value) -> Class {
-    let said = entry.get("surface").and_then(|surface| surface.get("annotations")).cloned().map(Json::from);
-    Class::of(&Annotations::read(said.as_ref()))
+/// The entry as it was published.
+fn published(entry: &Value) -> anyhow::Result<OwnedResource> {
+    serde_json::from_value(entry.clone()).context("the authority's entry is no resource")
 }
 
 fn asked(class: Class) -> &'static str {
@@ -137,7 +127,8 @@ fn next(entry: &Value, unseen: Unseen, yes: bool, typed: &Typed) -> String {
     let accept = typed.line(&format!("accept {} --yes", shell(text(entry, "_id"))));
     match (unseen, yes) {
         (Unseen::Whole, _) => {
-            let asked = asked(class(entry));
+            // One that cannot be read as a resource may do anything.
+            let asked = asked(published(entry).map_or(Class::Act, |resource| first::class(&resource)));
             format!(
                 "nothing governs it, so that every call is refused; to put it under a unit of its own ({asked}): {accept}"
             )

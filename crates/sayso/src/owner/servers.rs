@@ -3,6 +3,7 @@
 //! Only the origin is proven; what a server calls itself is shown as its own word.
 
 use super::client::{Client, Refused};
+use super::typed::Typed;
 use crate::terminal::plain;
 use clap::Subcommand;
 use serde_json::{Value, json};
@@ -37,13 +38,14 @@ impl Answer {
     }
 
     /// What has come of it, for people.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn told(&self, typed: &Typed) -> String {
         let (origin, _) = self.said();
         let origin = plain(origin);
         match self {
             Answer::Approve { .. } => {
                 format!(
-                    "approved {origin}; what it has is under `sayso owner resources`, and refused until a unit governs it"
+                    "approved {origin}; what it has is refused until you accept it: {} lists it, and `accept` shows and governs it",
+                    typed.line("resources")
                 )
             }
             Answer::Deny { .. } => format!("denied {origin}"),

@@ -20,7 +20,7 @@ pub(super) fn answer(act: &Act, value: &Value, units: &Value, typed: &Typed) -> 
         Act::Revoke { handle } => revoked(handle, value),
         Act::Resources | Act::Accept { .. } => resources(value, typed),
         Act::ResourceServers { answer: None } => servers(value),
-        Act::ResourceServers { answer: Some(answer) } => answer.told(),
+        Act::ResourceServers { answer: Some(answer) } => answer.told(typed),
         Act::Policies => policies(value),
         Act::Ledger { .. } => ledger(value),
     }

@@ -5,7 +5,6 @@
 
 use super::keeper::Watched;
 use super::parts::Wanted;
-use crate::first;
 use crate::home::Home;
 use crate::settings::Settings;
 use crate::upstream::{self, BadUpstream};
@@ -13,12 +12,14 @@ use crate::vault;
 use anyhow::{Context as _, bail};
 use sayso_authority::demo;
 use sayso_enforce::resource::ToolSettings;
-use sayso_gateway::classify::{self, Class};
+use sayso_gateway::classify;
 use sayso_gateway::{
     Credential, HttpSettings, StdioCommand, Survey, SurveyFault, Surveyed, Upstream, UpstreamConfig,
 };
+use sayso_owner::first;
 use sayso_owner::unit::Unit;
 use sayso_protocol::Realm;
+use sayso_protocol::message::Class;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
@@ -224,7 +225,7 @@ pub(super) fn first_units(tools: &[Surveyed], realm: &Realm) -> Vec<Unit> {
 /// The unit a tool is in at first, alone.
 fn first_unit(tool: &Surveyed, realm: &Realm) -> Option<Unit> {
     let settings = classify::govern(tool, realm).ok()?;
-    first::unit(&tool.name, settings.resource_id, settings.scopes, Class::of(&tool.annotations))
+    first::unit(&tool.name, settings.resource_id, settings.scopes, Class::of(&tool.annotations)).ok()
 }
 
 /// The demo vault's tools; other servers say their own.

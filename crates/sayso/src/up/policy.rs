@@ -9,8 +9,8 @@ use anyhow::{Context as _, bail};
 use sayso_authority::Authority;
 use sayso_gateway::classify::{self, Class};
 use sayso_owner::ledger::Author;
-use sayso_owner::store::{Edit, Saved, Unsaved};
-use sayso_owner::unit::{TermsEdit, Unfit, Unit};
+use sayso_owner::store::Edit;
+use sayso_owner::unit::{TermsEdit, Unit};
 use sayso_protocol::canon::sha256;
 use sayso_protocol::{ClientId, OwnerName, Realm, ToolName, b64};
 use std::path::PathBuf;
@@ -21,8 +21,6 @@ use tokio::time::Instant;
 const PATIENCE: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// How many units of one name there may be before a first one is given up.
-const NAMESAKES: usize = 1000;
 /// Longest name of a mark.
 const MARK: usize = 200;
 
@@ -72,7 +70,7 @@ impl FirstPolicy {
                     && unit.resources.contains(&entry.resource.id)
                     && entry.unit.is_some()
             });
-            if !governed && let Err(why) = make(authority, owner, unit).await? {
+            if !governed && let Err(why) = authority.make_first(owner, unit, &Author::Setup).await? {
                 // What nothing governs is refused, so that to go on is safe; not to would be a dead end.
                 tracing::warn!(
                     "no first unit for `{}`, which is refused until she makes one: {why}",
@@ -81,21 +79,6 @@ impl FirstPolicy {
             }
         }
         std::fs::write(&mark, b"").with_context(|| format!("cannot write {}", mark.display()))
-    }
-}
-
-/// Makes a first unit, under a further name where one over other things has its own: another server's tool of the same
-/// name, or a unit of hers.
-async fn make(authority: &Authority, owner: &OwnerName, unit: &Unit) -> anyhow::Result<Saved<Unit>> {
-    let mut n = 1;
-    loop {
-        let named = Unit { id: classify::nth(&unit.id, n)?, ..unit.clone() };
-        let store = authority.store();
-        let made = store.create_unit(owner, &named, authority.issuer(), &Author::Setup, clock::now()).await?;
-        match made {
-            Err(Unsaved::Unfit(Unfit::Taken(_))) if n < NAMESAKES => n += 1,
-            made => return Ok(made),
-        }
     }
 }
 

@@ -39,24 +39,14 @@ fn names_that_would_move_the_cursor_are_escaped() {
 
 // D-29
 #[test]
-fn a_tool_that_came_later_gets_the_unit_it_would_have_had() {
-    let harmless = json!({ "readOnlyHint": true, "openWorldHint": false });
-    let entry = |annotations: &Value| {
-        json!({ "_id": "r/late", "tool": "late", "resource_scopes": ["late:read"], "unit": null,
-                "surface": { "name": "late", "annotations": annotations } })
+fn how_she_will_be_asked_is_said_before_she_accepts() {
+    let entry = |annotations: Value| {
+        json!({ "_id": "r/late", "name": "late", "type": "mcp-tool", "tool": "late", "resource_scopes": ["late:read"],
+                "unit": null, "surface": { "name": "late", "annotations": annotations } })
     };
-    let unit = first_unit(&entry(&harmless)).unwrap();
-    assert_eq!((unit.id.as_str(), unit.terms.per_operation, unit.ask_me), ("late", false, true));
-    assert!(told(&entry(&harmless), false).contains("it only reads"));
-    for said in [json!({}), json!({ "readOnlyHint": true }), json!("x"), Value::Null] {
-        let unit = first_unit(&entry(&said)).unwrap();
-        assert!(unit.terms.per_operation && unit.ask_me, "{said}");
-        assert!(told(&entry(&said), false).contains("every single call"));
-    }
-    // One that says nothing of itself may do anything.
-    let bare = json!({ "_id": "r/late", "tool": "late", "resource_scopes": ["x"] });
-    assert!(first_unit(&bare).unwrap().terms.per_operation);
-    assert!(first_unit(&json!({ "_id": "r/late", "tool": "late", "resource_scopes": [7] })).is_none());
+    let harmless = json!({ "readOnlyHint": true, "openWorldHint": false });
+    assert!(told(&entry(harmless), false).contains("it only reads"));
+    assert!(told(&entry(json!({ "readOnlyHint": true })), false).contains("every single call"));
 }
 
 #[test]

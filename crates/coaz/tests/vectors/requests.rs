@@ -96,6 +96,9 @@ pub(crate) fn values() {
         let token = vector.0.get("token").unwrap_or(token);
         let registry = Registry::read(&[&listing], 1).unwrap();
         value(&vector, engine.project(call, &registry, 0, token));
+        if vector.name().starts_with("domain: ") {
+            never_a_name(&engine, &vector, call, token);
+        }
     }
 }
 
@@ -124,5 +127,22 @@ fn value(vector: &Vector, outcome: Result<Projection, Fault>) {
             let why = expect.get("why").and_then(Json::as_str).unwrap_or_default();
             assert!(fault.message().contains(why), "{name}: {fault}");
         }
+    }
+}
+
+/// What has no value in the domain of its operation is no name and no id either.
+fn never_a_name(engine: &Engine, vector: &Vector, call: Operation<'_>, token: &Json) {
+    let value = text(vector.0.get("value").unwrap());
+    for (action, id, place) in
+        [(value.as_str(), "\"1\"", "action.name"), ("\"a\"", value.as_str(), "resource.id")]
+    {
+        let mapping = format!(
+            r#"{{"evaluation":{{"action":{{"name":{action}}},"resource":{{"type":"r","id":{id}}}}}}}"#
+        );
+        let listing =
+            json(&format!(r#"{{"tools":[{{"name":"t","inputSchema":{{"x-authzen-mapping":{mapping}}}}}]}}"#));
+        let registry = Registry::read(&[&listing], 1).unwrap();
+        let fault = engine.project(call, &registry, 0, token).unwrap_err();
+        assert_eq!((fault.category().code(), fault.place.as_str()), (-32602, place), "{}", vector.name());
     }
 }

@@ -27,6 +27,12 @@ macro_rules! store_suite_grounds {
             $crate::store::suite::servers::no_claim_outlives_its_server(&$place);
         }
 
+        // FED-34, FED-37, OWN-16, D-22
+        #[test]
+        fn a_withdrawal_ends_what_is_under_way() {
+            $crate::store::suite::servers::a_withdrawal_ends_what_is_under_way(&$place);
+        }
+
         #[test]
         fn a_server_moves_with_its_key() {
             $crate::store::suite::servers::a_server_moves_with_its_key(&$place);

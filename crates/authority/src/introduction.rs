@@ -29,7 +29,7 @@ pub(crate) enum Refused {
     /// A check failed shortly before, or more ask than are looked at at once, or than are heard of one source; nothing
     /// was fetched or stored.
     Busy,
-    /// As many wait for the owner as may.
+    /// As many wait for the owner as may, or she put it out and it asks again too soon.
     Full,
     /// The store failed.
     Unavailable,
@@ -120,7 +120,7 @@ impl Authority {
             Introduced::Pending => Ok(Taken { client_id, active: false }),
             Introduced::Active => Ok(Taken { client_id, active: true }),
             Introduced::NoOwner | Introduced::AnotherKey => Err(Refused::Unproven),
-            Introduced::Full => Err(Refused::Full),
+            Introduced::Full | Introduced::Early => Err(Refused::Full),
         }
     }
 }

@@ -320,6 +320,24 @@ fn signatures(house: &House) -> i64 {
     db.query_row("SELECT count(*) FROM replay", [], |row| row.get(0)).unwrap()
 }
 
+// FED-36, D-22: what she has put out twice is not back on her page at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn she_is_not_asked_again_and_again() {
+    let house = House::new().await;
+    let server = newcomer(&house).await;
+    for _ in 0..2 {
+        assert_eq!(introduce(&house, &server, "alice").await.status, 202);
+        judge(&house, &server, "revoked").await.ok();
+    }
+    let before = house.dump();
+    let answer = introduce(&house, &server, "alice").await;
+    assert_eq!(answer.refusal(), (429, "too_many_requests".into()));
+    assert!(answer.header("retry-after").is_some());
+    assert_eq!((house.dump(), &row(&house, &server).await["status"]), (before, &json!("revoked")));
+    house.pass(24 * 3600 + 1);
+    assert_eq!(introduce(&house, &server, "alice").await.status, 202);
+}
+
 // D-9
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signed_introduction_counts_once() {

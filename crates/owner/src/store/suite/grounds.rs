@@ -79,6 +79,12 @@ macro_rules! store_suite_grounds {
             $crate::store::suite::introductions::no_token_outlives_a_withdrawal(&$place);
         }
 
+        // FED-36, D-22
+        #[test]
+        fn who_was_put_out_asks_ever_less() {
+            $crate::store::suite::introductions::who_was_put_out_asks_ever_less(&$place);
+        }
+
         // FED-36, FED-37
         #[test]
         fn set_up_undoes_no_withdrawal() {

@@ -6,7 +6,7 @@
 
 use crate::decision::{Decision, Denial};
 use crate::outward::Outward;
-use crate::passed;
+use crate::passed::{self, Whole};
 use http::HeaderMap;
 use sayso_enforce::reading::Bodies;
 use sayso_enforce::{
@@ -30,6 +30,7 @@ pub(crate) struct Inner {
     server: Server,
     outward: Outward,
     ceiling: usize,
+    whole: Whole,
     /// Bodies as they come over HTTP.
     pub(crate) bodies: Bodies,
     /// The same within a gateway's messages.
@@ -50,12 +51,14 @@ impl Outlet for Nowhere {
 
 impl ExtAuthz {
     /// An authorizer. `config.body_limit` is the length at which the gateways that ask cut a body: shorter ones are
-    /// whole, and one that is as long is refused. `outward` says which headers an allowed request keeps.
+    /// whole, and one that is as long is refused. `whole` says who is believed that a body is all there, `outward` which
+    /// headers an allowed request keeps.
     ///
     /// # Errors
     /// When the configuration contradicts itself.
     pub fn new(
         config: ServerConfig,
+        whole: Whole,
         outward: Outward,
         clock: Clock,
         observer: Option<Arc<dyn Observer>>,
@@ -63,7 +66,7 @@ impl ExtAuthz {
         let ceiling = config.body_limit;
         let server = Server::new(config, clock, observer.as_ref())?;
         let (bodies, messages) = (Bodies::new(ceiling), Bodies::new(ceiling.saturating_add(AROUND)));
-        Ok(Self(Arc::new(Inner { server, outward, ceiling, bodies, messages, observer })))
+        Ok(Self(Arc::new(Inner { server, outward, ceiling, whole, bodies, messages, observer })))
     }
 
     pub(crate) fn published(&self) -> &Published {
@@ -94,7 +97,7 @@ impl ExtAuthz {
     /// The decision, once there is all of the body that there will be.
     pub(crate) async fn decide(&self, engine: &Engine, head: Head, body: Body) -> Decision {
         let body = match body {
-            Body::Whole(bytes) => passed::body(&head.headers, bytes, self.0.ceiling),
+            Body::Whole(bytes) => passed::body(&head.headers, bytes, self.0.ceiling, self.0.whole),
             Body::Truncated => Body::Truncated,
         };
         let incoming = Incoming { head, body };

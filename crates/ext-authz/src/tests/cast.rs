@@ -3,7 +3,7 @@
 use crate::grpc::message::{
     Attributes, CheckRequest, Entry, HeaderList, HttpRequest, Line, Request as Asked, Told,
 };
-use crate::{ExtAuthz, Outward, http_router};
+use crate::{ExtAuthz, Outward, Whole, http_router};
 use async_trait::async_trait;
 use axum::body::Body;
 use bytes::Bytes;
@@ -308,7 +308,12 @@ fn tool(name: &str, scope: &str, single_use: bool) -> ToolSettings {
 }
 
 impl House {
+    /// Behind a gateway that says itself whether it cut a body.
     pub(super) fn open() -> Self {
+        Self::believing(Whole::ByFlag)
+    }
+
+    pub(super) fn believing(whole: Whole) -> Self {
         let authority = Arc::new(Scripted::default());
         let resource = ServerResource {
             path: "/mcp".into(),
@@ -340,7 +345,7 @@ impl House {
         // The replay cache starts a little in the past, so that signatures made at any time of a test are its own.
         let first = AtomicU64::new(0);
         let clock = move || if first.fetch_add(1, Ordering::SeqCst) == 0 { NOW.plus(-300) } else { NOW };
-        let authorizer = ExtAuthz::new(config, Outward::default(), Arc::new(clock), None).unwrap();
+        let authorizer = ExtAuthz::new(config, whole, Outward::default(), Arc::new(clock), None).unwrap();
         Self { authority, authorizer }
     }
 

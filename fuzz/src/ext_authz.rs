@@ -16,7 +16,7 @@ use sayso_enforce::{
 use sayso_ext_authz::grpc::message::{
     Attributes, CheckRequest, CheckResponse, Entry, HeaderList, HttpRequest, Line, Request, Told,
 };
-use sayso_ext_authz::{ExtAuthz, Outward};
+use sayso_ext_authz::{ExtAuthz, Outward, Whole};
 use sayso_protocol::payload::edition::Edition;
 
 use super::engine::{Door, NOW, Scripted, key, resource, shown, tools};
@@ -33,7 +33,7 @@ pub fn check(bytes: &[u8]) {
     let [method, target, grant, more @ ..] = words.as_slice() else {
         if line == "bytes" {
             let house = authorizer(&Arc::new(Scripted::knowing("dead")));
-            if let Some(answer) = ready::now(house.answer_bytes(Bytes::copy_from_slice(rest))) {
+            if let Some(answer) = ready::with_tasks(house.answer_bytes(Bytes::copy_from_slice(rest))) {
                 says_one_thing(&answer);
             }
         }
@@ -52,7 +52,7 @@ pub fn check(bytes: &[u8]) {
     let authority = Arc::new(Scripted::knowing(grant));
     let http = Some(message(&incoming.head, target, body, joined));
     let request = CheckRequest { attributes: Some(Attributes { request: Some(Request { http }) }) };
-    let answer = ready::now(authorizer(&authority).answer(request));
+    let answer = ready::with_tasks(authorizer(&authority).answer(request));
     if says_one_thing(&answer) {
         allowed(&answer, incoming, body, joined, grant);
     } else {
@@ -98,7 +98,7 @@ fn allowed(answer: &CheckResponse, mut incoming: Incoming, body: &[u8], joined: 
     let clock: Clock = Arc::new(|| NOW);
     let authority: Arc<dyn Authority> = Arc::new(Scripted::knowing(grant));
     let core = Engine::new(resource(), authority, Arc::new(Replay::new(NOW.plus(-300))), clock);
-    let verdict = ready::now(core.decide(&incoming, &Door));
+    let verdict = ready::with_tasks(core.decide(&incoming, &Door));
     assert!(matches!(verdict, Verdict::Permit(_)), "let through, and not by the core");
 }
 
@@ -176,5 +176,5 @@ fn authorizer(authority: &Arc<Scripted>) -> ExtAuthz {
         let first = std::mem::take(&mut *first.lock().expect("a clock is not poisoned"));
         if first { NOW.plus(-300) } else { NOW }
     });
-    ExtAuthz::new(config, Outward::default(), clock, None).expect("a fixed server")
+    ExtAuthz::new(config, Whole::ByFlag, Outward::default(), clock, None).expect("a fixed server")
 }

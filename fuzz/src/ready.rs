@@ -12,3 +12,12 @@ pub(crate) fn now<T>(future: impl Future<Output = T>) -> T {
     }
     .expect("nothing here waits")
 }
+
+/// The value of a future that waits for nothing but tasks of its own.
+pub(crate) fn with_tasks<T>(future: impl Future<Output = T>) -> T {
+    thread_local! {
+        static RUNTIME: tokio::runtime::Runtime =
+            tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    }
+    RUNTIME.with(|runtime| runtime.block_on(future))
+}

@@ -66,7 +66,7 @@ class EnvoyTown(Town):
         self.gateway = Role("ext-authz", folder / "ext-authz", {
             "edition": self.gateway.settings["edition"], "ext_authz.listen": f"127.0.0.1:{doors[8442]}",
             "ext_authz.grpc.listen": f"127.0.0.1:{doors[8443]}", "ext_authz.public_url": self.url,
-            "ext_authz.body_limit": body_limit,
+            "ext_authz.body_limit": body_limit, "ext_authz.partial_body_flag": True,
         }, self.resource_tables())
         ports = doors | {10000: urlsplit(self.url).port, 8000: self.canary.port}
         self.envoy = Envoy(folder / "envoy", kind, ports, changes)

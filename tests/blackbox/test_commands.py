@@ -57,6 +57,7 @@ KEYS = {
                                            "https://GW.example"]),
     "ext_authz.hosts": ("ext-authz", [[1], 1.5]),
     "ext_authz.body_limit": ("ext-authz", ["", "x", -1, 0, "4M", 1.5, "99999999999999999999"]),
+    "ext_authz.partial_body_flag": ("ext-authz", ["", "maybe", 1, "True", 0.5]),
     "ext_authz.pass_headers": ("ext-authz", ["a b", ["x-tenant", "Cookie"], ["Authorization"], "signature", [1], 1.5]),
     "gateway.allowed_origins": ("up", ["nonsense", "*", "https://app.example/x", ["https://app.example", "x"], [1], 1.5]),
 }

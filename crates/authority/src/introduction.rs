@@ -2,9 +2,11 @@
 //! (FED-20..29).
 //!
 //! A stranger names what is fetched, so it is fetched through the strangers' door alone, at most once a minute for a
-//! resource, and not before the request could prove anything (D-41, FED-51). Every check that fails is answered alike.
+//! resource, and not before the request could prove anything (D-41, FED-51). Every check that fails is answered alike,
+//! and after a few that named no owner of ours nobody of that source is told anything for a minute (O-24).
 
 mod memory;
+mod tally;
 
 pub(crate) use memory::Newcomers;
 
@@ -24,9 +26,10 @@ use url::{Host, Url};
 pub(crate) enum Refused {
     /// A check failed.
     Unproven,
-    /// A check failed shortly before, or more ask than are looked at at once; nothing was fetched.
+    /// A check failed shortly before, or more ask than are looked at at once, or than are heard of one source; nothing
+    /// was fetched or stored.
     Busy,
-    /// As many wait for the owner as may.
+    /// As many wait for the owner as may, or she put it out and it asks again too soon.
     Full,
     /// The store failed.
     Unavailable,
@@ -96,6 +99,8 @@ impl Authority {
         let mut proofs =
             keys.iter().filter_map(|key| signatures.verify(&facts, key, &Profile::default(), now).ok());
         let proof = proofs.next().ok_or(Refused::Unproven)?;
+        // Before the store is asked, whoever is named: what is answered past this must not tell who has an owner here.
+        let turn = self.newcomers.tally.turn(&source, now).ok_or(Refused::Busy)?;
         if !self.first_use(&proof).await? {
             return Err(Refused::Unproven);
         }
@@ -108,11 +113,14 @@ impl Authority {
         };
         let introduced = self.store.introduce(&said.owner, &newcomer, now).await?;
         tracing::info!(client_id = %client_id, outcome = ?introduced, "resource_server.introduced");
+        if !matches!(introduced, Introduced::NoOwner | Introduced::AnotherKey) {
+            turn.met();
+        }
         match introduced {
             Introduced::Pending => Ok(Taken { client_id, active: false }),
             Introduced::Active => Ok(Taken { client_id, active: true }),
             Introduced::NoOwner | Introduced::AnotherKey => Err(Refused::Unproven),
-            Introduced::Full => Err(Refused::Full),
+            Introduced::Full | Introduced::Early => Err(Refused::Full),
         }
     }
 }

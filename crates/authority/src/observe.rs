@@ -73,6 +73,7 @@ fn ended(ending: Ending) -> &'static str {
         Ending::Refused => "refused",
         Ending::Expired => "expired",
         Ending::Revoked => "revoked",
+        Ending::Withdrawn => "withdrawn",
         Ending::Superseded => "superseded",
     }
 }

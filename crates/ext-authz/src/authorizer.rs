@@ -6,15 +6,17 @@
 
 use crate::decision::{Decision, Denial};
 use crate::outward::Outward;
-use crate::passed;
+use crate::passed::{self, Whole};
 use http::HeaderMap;
 use sayso_enforce::reading::Bodies;
 use sayso_enforce::{
     BadServer, Body, Clock, Engine, Head, Incoming, Named, Observer, Outcome, Outlet, Published, Server,
     ServerConfig, Unavailable, Verdict, Void,
 };
+use sayso_protocol::payload::protection::AccessReport;
 use sayso_protocol::payload::refusal::{Code, Refusal};
 use std::sync::Arc;
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 /// A stream of an older client taken up again would bring answers to calls nobody here remembers (D-15).
@@ -30,6 +32,7 @@ pub(crate) struct Inner {
     server: Server,
     outward: Outward,
     ceiling: usize,
+    whole: Whole,
     /// Bodies as they come over HTTP.
     pub(crate) bodies: Bodies,
     /// The same within a gateway's messages.
@@ -37,25 +40,30 @@ pub(crate) struct Inner {
     observer: Option<Arc<dyn Observer>>,
 }
 
-/// The way to a server nobody here sends to.
-struct Nowhere;
+/// Where a decision goes, with what says that it was heard there.
+type Caller = oneshot::Sender<(Decision, oneshot::Sender<()>)>;
 
-impl Outlet for Nowhere {
+/// The way to a server nobody here sends to. It closes before anything is spent when nobody waits for the answer any more.
+struct Attended<'a>(&'a Caller);
+
+impl Outlet for Attended<'_> {
     type Sender = ();
 
     async fn checkout(&self) -> Result<(), Unavailable> {
-        Ok(())
+        if self.0.is_closed() { Err(Unavailable::NoUpstream) } else { Ok(()) }
     }
 }
 
 impl ExtAuthz {
     /// An authorizer. `config.body_limit` is the length at which the gateways that ask cut a body: shorter ones are
-    /// whole, and one that is as long is refused. `outward` says which headers an allowed request keeps.
+    /// whole, and one that is as long is refused. `whole` says who is believed that a body is all there, `outward` which
+    /// headers an allowed request keeps.
     ///
     /// # Errors
     /// When the configuration contradicts itself.
     pub fn new(
         config: ServerConfig,
+        whole: Whole,
         outward: Outward,
         clock: Clock,
         observer: Option<Arc<dyn Observer>>,
@@ -63,7 +71,7 @@ impl ExtAuthz {
         let ceiling = config.body_limit;
         let server = Server::new(config, clock, observer.as_ref())?;
         let (bodies, messages) = (Bodies::new(ceiling), Bodies::new(ceiling.saturating_add(AROUND)));
-        Ok(Self(Arc::new(Inner { server, outward, ceiling, bodies, messages, observer })))
+        Ok(Self(Arc::new(Inner { server, outward, ceiling, whole, bodies, messages, observer })))
     }
 
     pub(crate) fn published(&self) -> &Published {
@@ -94,19 +102,58 @@ impl ExtAuthz {
     /// The decision, once there is all of the body that there will be.
     pub(crate) async fn decide(&self, engine: &Engine, head: Head, body: Body) -> Decision {
         let body = match body {
-            Body::Whole(bytes) => passed::body(&head.headers, bytes, self.0.ceiling),
+            Body::Whole(bytes) => passed::body(&head.headers, bytes, self.0.ceiling, self.0.whole),
             Body::Truncated => Body::Truncated,
         };
-        let incoming = Incoming { head, body };
-        match engine.decide(&incoming, &Nowhere).await {
-            Verdict::Permit(permit) => match permit.redeem() {
-                Ok(_) => Decision::Allow(self.removed(&incoming.head.headers)),
-                Err(void) => Decision::Deny(tell_void(engine, *void).await),
-            },
-            Verdict::Challenge(challenge) => Decision::Deny(Denial::challenge(&challenge)),
-            Verdict::Refuse(refusal) => Decision::Deny(Denial::of(&refusal)),
-            Verdict::Fault(fault) => Decision::Deny(Denial::fault(&fault)),
+        let (caller, answered) = oneshot::channel();
+        // On a task of its own: hanging up drops this future, and must not end the check between the spending of a grant
+        // and the record of what became of it.
+        tokio::spawn(self.clone().carry_out(engine.clone(), Incoming { head, body }, caller));
+        match answered.await {
+            Ok((decision, heard)) => {
+                // Nobody listens where nothing was spent.
+                let _ = heard.send(());
+                decision
+            }
+            Err(_) => {
+                let text = "the check was broken off; send the request again, signed afresh";
+                Decision::Deny(Denial::of(&Refusal::new(Code::TemporarilyUnavailable, text)))
+            }
         }
+    }
+
+    async fn carry_out(self, engine: Engine, incoming: Incoming, caller: Caller) {
+        let (decision, spent) = self.judge(&engine, &incoming, &caller).await;
+        let (heard, hearing) = oneshot::channel();
+        // One that nobody takes is dropped, and what would have said that it was heard with it.
+        let _ = caller.send((decision, heard));
+        if let Some(call) = spent
+            && hearing.await.is_err()
+        {
+            record(&engine, call, "the call was not let through: its caller hung up").await;
+        }
+    }
+
+    /// The decision, and the call a grant was spent on in saying yes.
+    async fn judge(
+        &self,
+        engine: &Engine,
+        incoming: &Incoming,
+        caller: &Caller,
+    ) -> (Decision, Option<AccessReport>) {
+        let denial = match engine.decide(incoming, &Attended(caller)).await {
+            Verdict::Permit(permit) => match permit.redeem() {
+                Ok(clearance) => {
+                    let removed = self.removed(&incoming.head.headers);
+                    return (Decision::Allow(removed), clearance.spent);
+                }
+                Err(void) => tell_void(engine, *void).await,
+            },
+            Verdict::Challenge(challenge) => Denial::challenge(&challenge),
+            Verdict::Refuse(refusal) => Denial::of(&refusal),
+            Verdict::Fault(fault) => Denial::fault(&fault),
+        };
+        (Decision::Deny(denial), None)
     }
 
     fn removed(&self, headers: &HeaderMap) -> Vec<http::HeaderName> {
@@ -128,10 +175,14 @@ impl ExtAuthz {
 /// Her record learns of an approval that was spent for nothing, if it can be told.
 async fn tell_void(engine: &Engine, void: Void) -> Denial {
     if let Some(call) = void.spent {
-        let family = call.family.clone();
-        if engine.report(call, "the call was not let through in time").await.is_err() {
-            tracing::error!(family = family.as_str(), "access.report_lost");
-        }
+        record(engine, call, "the call was not let through in time").await;
     }
     Denial::of(&void.refusal)
+}
+
+async fn record(engine: &Engine, call: AccessReport, summary: &str) {
+    let family = call.family.clone();
+    if engine.report(call, summary).await.is_err() {
+        tracing::error!(family = family.as_str(), "access.report_lost");
+    }
 }

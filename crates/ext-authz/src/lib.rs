@@ -16,6 +16,7 @@ pub use decision::{Decision, Denial};
 pub use grpc::{router as grpc_router, serve as serve_grpc};
 pub use http::{CHECK, router as http_router, serve as serve_http};
 pub use outward::{NeverPasses, Outward};
+pub use passed::Whole;
 
 #[cfg(test)]
 mod tests;

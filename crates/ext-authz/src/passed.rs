@@ -1,7 +1,8 @@
 //! What a gateway passed on of a request: its target as it was sent, and whether its body is all of it.
 //!
 //! Nothing of a target is decoded, merged or stripped, so every other spelling of a resource is nothing. A body is whole
-//! only if the gateway says so or its declared length does; what may have been cut is truncated (CORE-116, MCP-29).
+//! only if the gateway says so, where it is known to, or its declared length does; what may have been cut is truncated
+//! (CORE-116, MCP-29).
 
 use bytes::Bytes;
 use http::uri::PathAndQuery;
@@ -11,6 +12,16 @@ use sayso_protocol::payload::refusal::{Code, Refusal};
 
 /// Where Envoy says whether it cut the body.
 pub(crate) const CUT: &str = "x-envoy-auth-partial-body";
+
+/// Who says of a body that it is all there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whole {
+    /// Its `Content-Length` alone. A flag that says so may be the client's own; one that says that it was cut counts.
+    ByLength,
+    /// The gateway that asks, in `x-envoy-auth-partial-body`: it is known to set that header itself, whatever a client
+    /// sent. Where it is absent, the length.
+    ByFlag,
+}
 
 /// What the headers begin with that say what a message is about.
 const ROUTING: &[u8] = b"mcp-";
@@ -37,17 +48,26 @@ pub(crate) fn joined() -> Refusal {
 
 /// The body, as far as one can know that it is all of it. `ceiling` is the length at which gateways cut; one that is as
 /// long may have been longer.
-pub(crate) fn body(headers: &HeaderMap, bytes: Bytes, ceiling: usize) -> Body {
-    if bytes.len() < ceiling && is_whole(headers, bytes.len()) { Body::Whole(bytes) } else { Body::Truncated }
+pub(crate) fn body(headers: &HeaderMap, bytes: Bytes, ceiling: usize, whole: Whole) -> Body {
+    if bytes.len() < ceiling && is_whole(headers, bytes.len(), whole) {
+        Body::Whole(bytes)
+    } else {
+        Body::Truncated
+    }
 }
 
-fn is_whole(headers: &HeaderMap, length: usize) -> bool {
+fn is_whole(headers: &HeaderMap, length: usize, whole: Whole) -> bool {
+    // Nobody vouches for it but its length; and an empty body is none that a gateway passed on.
+    let by_length = || length > 0 && declared(headers).is_some_and(|declared| declared == length);
     let mut flags = headers.get_all(CUT).iter();
     match (flags.next(), flags.next()) {
-        // Nobody vouches for it but its length; and an empty body is none that a gateway passed on.
-        (None, _) => length > 0 && declared(headers).is_some_and(|declared| declared == length),
-        // A declared length is compared by the core.
-        (Some(flag), None) => flag.as_bytes() == b"false",
+        (None, _) => by_length(),
+        (Some(flag), None) if flag.as_bytes() == b"false" => match whole {
+            // A declared length is compared by the core.
+            Whole::ByFlag => true,
+            Whole::ByLength => by_length(),
+        },
+        (Some(_), None) => false,
         (Some(_), Some(_)) => false,
     }
 }
@@ -65,11 +85,15 @@ mod tests {
     use super::*;
 
     fn is_cut(lines: &[(&'static str, &'static str)], body: &'static str) -> bool {
+        is_cut_by(Whole::ByFlag, lines, body)
+    }
+
+    fn is_cut_by(whole: Whole, lines: &[(&'static str, &'static str)], body: &'static str) -> bool {
         let mut headers = HeaderMap::new();
         for (name, value) in lines {
             headers.append(*name, value.parse().unwrap());
         }
-        matches!(super::body(&headers, Bytes::from_static(body.as_bytes()), 10), Body::Truncated)
+        matches!(super::body(&headers, Bytes::from_static(body.as_bytes()), 10, whole), Body::Truncated)
     }
 
     // CORE-116, MCP-29, CORE-21
@@ -102,6 +126,26 @@ mod tests {
         assert!(!is_cut(&[(CUT, "false")], "{\"a\":123}"));
         assert!(is_cut(&[(CUT, "false")], "{\"a\":1234}"));
         assert!(is_cut(&[("content-length", "10")], "{\"a\":1234}"));
+    }
+
+    // CORE-116, MCP-29
+    #[test]
+    fn a_clients_own_flag_makes_no_body_whole() {
+        let is_cut = |lines: &[_], body| is_cut_by(Whole::ByLength, lines, body);
+        assert!(!is_cut(&[("content-length", "2")], "{}"));
+        assert!(!is_cut(&[(CUT, "false"), ("content-length", "2")], "{}"));
+        for lines in [
+            &[(CUT, "false")] as &[_],
+            &[(CUT, "false"), ("transfer-encoding", "chunked")],
+            &[(CUT, "false"), ("content-length", "3")],
+            &[(CUT, "true"), ("content-length", "2")],
+            &[(CUT, "false"), (CUT, "false"), ("content-length", "2")],
+            &[],
+        ] {
+            assert!(is_cut(lines, "{}"), "{lines:?}");
+        }
+        assert!(is_cut(&[(CUT, "false")], ""));
+        assert!(is_cut(&[(CUT, "false"), ("content-length", "0")], ""));
     }
 
     #[test]

@@ -5,5 +5,6 @@ mod allowed;
 mod cast;
 mod cut;
 mod hostile;
+mod hung_up;
 mod refused;
 mod wire;

@@ -134,6 +134,8 @@ pub enum Ending {
     Denied,
     /// Policy, or a resource or server that is gone, said no.
     Refused,
+    /// The owner withdrew the resource server it was at, or that server moved.
+    Withdrawn,
     /// Its time ran out.
     Expired,
     /// The owner ended the agent's connection while it waited.

@@ -81,12 +81,19 @@ pub enum Introduced {
     AnotherKey,
     /// As many wait for her as may, in all or of this source.
     Full,
+    /// She put it out more than once, and it asked her not long ago ([`COOL_DOWN`]).
+    Early,
 }
 
 /// Most resource servers that wait for one owner.
 pub const MOST_PENDING: usize = 32;
 /// Most of them of one source.
 pub const MOST_OF_SOURCE: usize = 8;
+/// How long after it asked her, in seconds, one that she put out twice may ask again; with each time more it is twice as
+/// long. The first time it may ask again at once (FED-36).
+pub const COOL_DOWN: i64 = 24 * 3600;
+/// The longest it gets.
+pub const LONGEST_COOL_DOWN: i64 = 30 * 24 * 3600;
 
 /// A registered resource with the unit that governs it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -121,6 +121,11 @@ pub(crate) const KEYS: &[Key] = &[
         help: "bytes at which the gateway that asks cuts a body; one as long is refused",
     },
     Key {
+        name: "ext_authz.partial_body_flag",
+        default: "false",
+        help: "whether the gateway that asks sets x-envoy-auth-partial-body itself, as Envoy does",
+    },
+    Key {
         name: "ext_authz.pass_headers",
         default: "",
         help: "headers the server may see beside MCP's, comma-separated",

@@ -18,9 +18,10 @@ const TAKES: Takes = Takes::json(MAX_BYTES);
 const UNPROVEN: &str = "name an owner served here and a resource whose metadata, at its own origin, names it, this \
                         authority and a key set of that origin; sign the request (RFC 9421) afresh with one of those \
                         keys, covering @method, @authority, @path, an empty authorization and content-digest";
-const BUSY: &str = "an introduction in the name of this resource, or too many of its source, failed within a minute; \
-                    nothing was looked at, try again later";
-const FULL: &str = "as many resource servers wait for this owner as may; try again when she has answered";
+const BUSY: &str = "an introduction in the name of this resource failed within a minute, or too many came from its \
+                    source; nothing was looked at, try again later";
+const FULL: &str = "there is no place for it on this owner's list now: as many wait as may, or she has put it out more than \
+                    once; try again later";
 const WAITS: &str = "the introduction waits for the owner; no token is issued before she approves it";
 
 pub(super) async fn register(State(authority): Shared, request: Request) -> Result<Response, Fault> {

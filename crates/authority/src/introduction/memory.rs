@@ -3,6 +3,7 @@
 //! A resource whose documents hold is remembered with its keys, so that bad requests in its name keep nobody from
 //! looking at a good one; no request about a remembered resource makes us ask anybody.
 
+use super::tally::Tally;
 use sayso_protocol::{Timestamp, VerifyingKey};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,7 +30,11 @@ struct Known {
 
 /// What is remembered of newcomers. One of these serves all callers.
 #[derive(Clone, Default)]
-pub(crate) struct Newcomers(Arc<Mutex<HashMap<String, Known>>>);
+pub(crate) struct Newcomers {
+    known: Arc<Mutex<HashMap<String, Known>>>,
+    /// How often who proved itself is heard.
+    pub(crate) tally: Tally,
+}
 
 /// What to do about a resource.
 pub(crate) enum Look {
@@ -50,7 +55,7 @@ pub(crate) struct Place {
 
 impl Newcomers {
     fn with<T>(&self, act: impl FnOnce(&mut HashMap<String, Known>) -> T) -> T {
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// What is known of a resource, or a place to look at it from.

@@ -275,6 +275,69 @@ async fn what_failed_is_not_fetched_again_within_a_minute() {
     assert_eq!(down.read(), 2);
 }
 
+// O-24, FED-29: who has valid documents may guess a few owners' names, and a right guess shows no more after those.
+#[tokio::test(flavor = "multi_thread")]
+async fn names_of_owners_cannot_be_tried_out() {
+    let house = House::new().await;
+    let server = newcomer(&house).await;
+    let before = house.dump();
+    for (name, status) in [("nobody", 401), ("no-one", 429), ("none", 429)] {
+        assert_eq!(introduce(&house, &server, name).await.status, status, "{name}");
+    }
+    let seen = signatures(&house);
+    let miss = introduce(&house, &server, "neither").await;
+    assert_eq!(miss.refusal(), (429, "too_many_requests".into()));
+    for name in ["alice", "bob"] {
+        let hit = introduce(&house, &server, name).await;
+        assert_eq!((hit.status, hit.text(), hit.header("retry-after")), (429, miss.text(), Some("60")));
+    }
+    assert_eq!((house.dump(), signatures(&house)), (before, seen), "nothing is kept, no signature either");
+    // Nobody else is kept waiting, nor this one for long.
+    assert_eq!(introduce(&house, &newcomer(&house).await, "alice").await.status, 202);
+    house.pass(61);
+    assert_eq!(introduce(&house, &server, "alice").await.status, 202);
+}
+
+// D-22: each that proves itself leaves its signature in the store, so no source is heard without end.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_source_is_not_heard_without_end() {
+    let house = House::new().await;
+    let server = newcomer(&house).await;
+    for _ in 0..10 {
+        assert_eq!(introduce(&house, &server, "alice").await.status, 202);
+    }
+    let seen = signatures(&house);
+    for _ in 0..3 {
+        assert_eq!(introduce(&house, &server, "alice").await.refusal(), (429, "too_many_requests".into()));
+    }
+    assert_eq!(signatures(&house), seen);
+    house.pass(61);
+    assert_eq!(introduce(&house, &server, "alice").await.status, 202);
+}
+
+fn signatures(house: &House) -> i64 {
+    let db = rusqlite::Connection::open(house.database()).unwrap();
+    db.query_row("SELECT count(*) FROM replay", [], |row| row.get(0)).unwrap()
+}
+
+// FED-36, D-22: what she has put out twice is not back on her page at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn she_is_not_asked_again_and_again() {
+    let house = House::new().await;
+    let server = newcomer(&house).await;
+    for _ in 0..2 {
+        assert_eq!(introduce(&house, &server, "alice").await.status, 202);
+        judge(&house, &server, "revoked").await.ok();
+    }
+    let before = house.dump();
+    let answer = introduce(&house, &server, "alice").await;
+    assert_eq!(answer.refusal(), (429, "too_many_requests".into()));
+    assert!(answer.header("retry-after").is_some());
+    assert_eq!((house.dump(), &row(&house, &server).await["status"]), (before, &json!("revoked")));
+    house.pass(24 * 3600 + 1);
+    assert_eq!(introduce(&house, &server, "alice").await.status, 202);
+}
+
 // D-9
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signed_introduction_counts_once() {

@@ -3,7 +3,7 @@
 use crate::grpc::message::{
     Attributes, CheckRequest, Entry, HeaderList, HttpRequest, Line, Request as Asked, Told,
 };
-use crate::{ExtAuthz, Outward, http_router};
+use crate::{ExtAuthz, Outward, Whole, http_router};
 use async_trait::async_trait;
 use axum::body::Body;
 use bytes::Bytes;
@@ -57,9 +57,20 @@ pub(super) struct Scripted {
     pub(super) asked: AtomicU64,
     pub(super) tickets: AtomicU64,
     pub(super) spent: Mutex<Vec<String>>,
+    /// What her record was told became of calls.
+    pub(super) told: Mutex<Vec<String>>,
+    /// The question at which it takes its time until it is told to go on.
+    pub(super) held: Mutex<Option<&'static str>>,
+    pub(super) go_on: tokio::sync::Notify,
 }
 
 impl Scripted {
+    async fn hold(&self, at: &str) {
+        if self.held.lock().unwrap().is_some_and(|held| held == at) {
+            self.go_on.notified().await;
+        }
+    }
+
     fn there(&self) -> Result<(), Unavailable> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         if self.gone.load(Ordering::SeqCst) { Err(Unavailable::Unreachable) } else { Ok(()) }
@@ -104,6 +115,7 @@ impl Authority for Scripted {
 
     async fn introspect(&self, token: &str) -> Result<Introspection, Unavailable> {
         self.there()?;
+        self.hold("introspect").await;
         tokio::task::yield_now().await;
         if let Some(reason) = *self.ended.lock().unwrap() {
             return Ok(Introspection::Dead(reason.to_owned().into()));
@@ -127,11 +139,13 @@ impl Authority for Scripted {
             spent.push(token.to_owned());
             spent.iter().filter(|known| *known == token).count() == 1
         };
+        self.hold("consume").await;
         tokio::task::yield_now().await;
         Ok(ConsumeReply { consumed: won, error: (!won).then(|| "already_consumed".to_owned()) })
     }
 
-    async fn report(&self, _: &AccessReport) -> Result<(), Unavailable> {
+    async fn report(&self, call: &AccessReport) -> Result<(), Unavailable> {
+        self.told.lock().unwrap().extend(call.summary.clone());
         self.there()
     }
 }
@@ -308,7 +322,12 @@ fn tool(name: &str, scope: &str, single_use: bool) -> ToolSettings {
 }
 
 impl House {
+    /// Behind a gateway that says itself whether it cut a body.
     pub(super) fn open() -> Self {
+        Self::believing(Whole::ByFlag)
+    }
+
+    pub(super) fn believing(whole: Whole) -> Self {
         let authority = Arc::new(Scripted::default());
         let resource = ServerResource {
             path: "/mcp".into(),
@@ -340,7 +359,7 @@ impl House {
         // The replay cache starts a little in the past, so that signatures made at any time of a test are its own.
         let first = AtomicU64::new(0);
         let clock = move || if first.fetch_add(1, Ordering::SeqCst) == 0 { NOW.plus(-300) } else { NOW };
-        let authorizer = ExtAuthz::new(config, Outward::default(), Arc::new(clock), None).unwrap();
+        let authorizer = ExtAuthz::new(config, whole, Outward::default(), Arc::new(clock), None).unwrap();
         Self { authority, authorizer }
     }
 

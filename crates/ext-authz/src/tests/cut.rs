@@ -1,6 +1,7 @@
 //! Bodies of which something is missing, or may be: refused by that name, at every door, before anybody is asked.
 
 use super::cast::{DOORS, Door, House, LIMIT, Request, TRADE};
+use crate::Whole;
 use bytes::Bytes;
 
 const CUT: &str = "x-envoy-auth-partial-body";
@@ -38,6 +39,27 @@ async fn a_body_that_may_be_cut_is_refused_by_that_name() {
     assert_cut(&none.with("content-length", "9000"), "nothing passed on of a body").await;
     assert_cut(&list.clone().with("content-length", "9000"), "longer").await;
     assert_cut(&list.with("content-length", "9000").without(CUT), "longer, no flag").await;
+}
+
+// MCP-29, CORE-116
+#[tokio::test]
+async fn a_clients_own_flag_is_not_believed() {
+    let call = Request::call("execute_trade", TRADE).signed("trade-1");
+    let cut = |request: Request| request.with("transfer-encoding", "chunked");
+    for door in DOORS {
+        let house = House::believing(Whole::ByLength);
+        for request in [cut(call.clone()), cut(Request::list())] {
+            assert_named(&house.ask(door, &request).await, &format!("{door:?}"));
+        }
+        assert_eq!((house.asked(), house.tickets(), house.spent()), (0, 0, 0));
+        let length = |request: Request| {
+            let length = request.body.len().to_string();
+            request.with("content-length", length)
+        };
+        let listed = house.ask(door, &length(Request::list())).await;
+        assert_eq!(listed.status, 200, "{door:?}: {listed:?}");
+        assert_named(&house.ask(door, &length(Request::list()).but(CUT, "true")).await, "the gateway's");
+    }
 }
 
 // CORE-21

@@ -18,6 +18,7 @@ use sayso_protocol::{Handle, S256, Timestamp, b64};
 use serde_json::json;
 
 const REVOKED: &str = "the resource owner ended this connection";
+const WITHDRAWN: &str = "the resource owner withdrew this resource server while this was under way";
 const UNANSWERED: &str = "the resource owner did not answer in time";
 
 /// One beat being played: what `step` was given.
@@ -208,6 +209,7 @@ impl Table<'_> {
     fn closed(&self, ending: Ending) -> Step {
         match ending {
             Ending::Revoked => self.close(ending, REVOKED),
+            Ending::Withdrawn => self.close(ending, WITHDRAWN),
             Ending::Expired => self.close(ending, UNANSWERED),
             _ => self.untouched(TokenError::InvalidGrant, "this ticket was already used"),
         }

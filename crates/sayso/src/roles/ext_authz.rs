@@ -13,7 +13,7 @@ use crate::settings::Settings;
 use crate::tables::ResourceTable;
 use anyhow::{Context as _, bail};
 use sayso_enforce::ServerConfig;
-use sayso_ext_authz::{ExtAuthz, Outward, serve_grpc, serve_http};
+use sayso_ext_authz::{ExtAuthz, Outward, Whole, serve_grpc, serve_http};
 use sayso_protocol::SigningKey;
 use serde::Serialize;
 use std::process::ExitCode;
@@ -120,6 +120,7 @@ fn assemble(
     let more = settings.list("ext_authz.pass_headers").into_iter();
     let more = more.map(|name| name.parse().with_context(|| format!("`{name}` is no header's name")));
     let outward = Outward::with(more.collect::<anyhow::Result<_>>()?).context("`ext_authz.pass_headers`")?;
-    let authorizer = ExtAuthz::new(config, outward, Arc::new(clock::now), Some(metrics.decisions()))?;
+    let whole = if settings.parse("ext_authz.partial_body_flag")? { Whole::ByFlag } else { Whole::ByLength };
+    let authorizer = ExtAuthz::new(config, whole, outward, Arc::new(clock::now), Some(metrics.decisions()))?;
     Ok((authorizer, asking.introducers(settings.parse("gateway.ask_again")?)?))
 }

@@ -11,7 +11,7 @@ use sayso_enforce::ServerConfig;
 use sayso_ext_authz::grpc::message::{
     Attributes, CheckRequest, HeaderList, HttpRequest, Line, Request as Asked, Told as Answer,
 };
-use sayso_ext_authz::{ExtAuthz, Outward, http_router};
+use sayso_ext_authz::{ExtAuthz, Outward, Whole, http_router};
 use serde_json::Value;
 use std::sync::Arc;
 use tower::ServiceExt;
@@ -31,7 +31,7 @@ fn authorizer(authority: Arc<Stub>) -> ExtAuthz {
         resources: vec![vectors::resource(authority)],
         body_limit: 1 << 20,
     };
-    ExtAuthz::new(config, Outward::default(), vectors::clock(), None).unwrap()
+    ExtAuthz::new(config, Whole::ByFlag, Outward::default(), vectors::clock(), None).unwrap()
 }
 
 /// As a gateway that has the whole body says so.

@@ -11,7 +11,8 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 use sayso_owner::ledger::{Author, Kind, Record};
 use sayso_owner::registry::{
-    Introduced, IntroducedBy, MOST_OF_SOURCE, MOST_PENDING, Newcomer, Pat, ResourceServer, Standing,
+    COOL_DOWN, Introduced, IntroducedBy, LONGEST_COOL_DOWN, MOST_OF_SOURCE, MOST_PENDING, Newcomer, Pat,
+    ResourceServer, Standing,
 };
 use sayso_owner::store::{Digest, Establishment, Unavailable};
 use sayso_protocol::{ClientId, OwnerName, Timestamp};
@@ -93,7 +94,9 @@ fn introduce(db: &Connection, owner: &OwnerName, newcomer: &Newcomer, now: Times
         return Ok(Outcome::Undone(Introduced::Full));
     }
     let author = Author::ResourceServer(newcomer.client_id.to_string());
-    wait(db, owner, newcomer, &author, now)?;
+    if !wait(db, owner, newcomer, &author, now)? {
+        return Ok(Outcome::Undone(Introduced::Early));
+    }
     let entry = json!({
         "asks": "resource_server",
         "resource_server": newcomer.client_id,
@@ -132,22 +135,24 @@ fn is_full(db: &Connection, owner: &OwnerName, source: &str) -> Result<bool, Fau
     Ok(reached(all, MOST_PENDING) || reached(alike, MOST_OF_SOURCE))
 }
 
-/// The row that waits: a new one, or one she revoked, with what it says now.
+/// The row that waits: a new one, or one she revoked, with what it says now; false when that one may not ask yet.
 fn wait(
     db: &Connection,
     owner: &OwnerName,
     newcomer: &Newcomer,
     author: &Author,
     now: Timestamp,
-) -> Result<(), Fault> {
-    db.prepare_cached(
+) -> Result<bool, Fault> {
+    let waits = db
+        .prepare_cached(
         "INSERT INTO resource_servers (owner, client_id, name, resource_uri, status, auth_method, registered_at,
                                        author, introduced_by, source)
          VALUES (:owner, :client_id, :name, :resource_uri, :status, 'signature', :now, :author, :by, :source)
          ON CONFLICT (owner, client_id) DO UPDATE SET name = excluded.name, resource_uri = excluded.resource_uri,
            status = excluded.status, registered_at = excluded.registered_at, author = excluded.author,
            introduced_by = excluded.introduced_by, source = excluded.source
-         WHERE status = 'revoked'",
+         WHERE status = 'revoked' AND (withdrawals < 2
+           OR registered_at + min(:longest, :cool_down << min(withdrawals - 2, 16)) <= :now)",
     )?
     .execute(named_params! {
         ":owner": owner.as_str(),
@@ -159,6 +164,8 @@ fn wait(
         ":author": body(author)?,
         ":by": word(&IntroducedBy::Itself)?,
         ":source": newcomer.source,
+        ":cool_down": COOL_DOWN,
+        ":longest": LONGEST_COOL_DOWN,
     })?;
-    Ok(())
+    Ok(waits == 1)
 }

@@ -1,6 +1,7 @@
 //! Resource servers and their protection API tokens.
 //!
-//! A revoked server is not made active again: it may wait again, and its tokens and the grants at it end with it (FED-34, FED-37).
+//! A revoked server is not made active again: it may wait again, and its tokens, the grants at it and what was under way
+//! there end with it (FED-34, FED-37).
 
 use super::column::{Id, Word, body, word};
 use super::fault::Fault;
@@ -9,6 +10,7 @@ use super::setup::server;
 use super::writer::{Outcome, Worked};
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 use sayso_owner::ledger::{Author, Kind, Record};
+use sayso_owner::negotiation::{Ending, State};
 use sayso_owner::registry::{Pat, ResourceServer, Standing};
 use sayso_owner::store::Digest;
 use sayso_protocol::{ClientId, OwnerName, Timestamp};
@@ -96,7 +98,8 @@ pub(super) fn judge(
     Ok(Outcome::Kept(Some(())))
 }
 
-/// Ends the PATs and the live grants at a server; how many grants.
+/// Ends the PATs and the live grants at a server, and every negotiation that is still to end: an approval nobody claimed
+/// must not become a grant when she lets the server in again. How many grants.
 pub(super) fn end_artifacts(
     db: &Connection,
     owner: &OwnerName,
@@ -104,6 +107,7 @@ pub(super) fn end_artifacts(
     now: Timestamp,
 ) -> Result<usize, Fault> {
     end_pats(db, owner, client_id)?;
+    end_negotiations(db, owner, client_id)?;
     let ended = db
         .prepare_cached(
             "UPDATE grants SET killed_at = ?3
@@ -111,6 +115,17 @@ pub(super) fn end_artifacts(
         )?
         .execute((owner.as_str(), client_id.as_str(), now.0))?;
     Ok(ended)
+}
+
+/// Closes what is under way at a server. The tickets stay, so that whoever polls is told.
+fn end_negotiations(db: &Connection, owner: &OwnerName, client_id: &ClientId) -> Result<(), Fault> {
+    let closed = State::Closed { ending: Ending::Withdrawn };
+    db.prepare_cached(
+        "UPDATE negotiations SET status = ?3, state = ?4, deadline = NULL
+         WHERE owner = ?1 AND client_id = ?2 AND status <> ?3",
+    )?
+    .execute((owner.as_str(), client_id.as_str(), closed.word(), body(&closed)?))?;
+    Ok(())
 }
 
 /// Ends the PATs of a server.

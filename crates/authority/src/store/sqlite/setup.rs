@@ -9,7 +9,6 @@ use super::servers;
 use super::writer::{Outcome, Worked};
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 use sayso_owner::ledger::{Author, Kind, Record};
-use sayso_owner::negotiation::{Ending, State};
 use sayso_owner::registry::{IntroducedBy, ResourceServer, Standing};
 use sayso_owner::store::DeviceKey;
 use sayso_owner::unit::Owner;
@@ -178,12 +177,6 @@ fn relocate(
     now: Timestamp,
 ) -> Result<(), Fault> {
     servers::end_artifacts(db, owner, former, now)?;
-    let closed = State::Closed { ending: Ending::Refused };
-    db.prepare_cached(
-        "UPDATE negotiations SET status = ?3, state = ?4, ticket = NULL, deadline = NULL
-         WHERE owner = ?1 AND client_id = ?2 AND status <> ?3",
-    )?
-    .execute((owner.as_str(), former.as_str(), closed.word(), body(&closed)?))?;
     db.prepare_cached(
         "UPDATE resource_servers SET client_id = ?3, name = ?4, resource_uri = ?5, introduced_by = 'setup'
          WHERE owner = ?1 AND client_id = ?2",

@@ -168,6 +168,7 @@ fn a_stored_negotiation_is_the_same_negotiation() {
 fn a_negotiation_closed_from_her_side_says_how() {
     for (closed, status, error) in [
         (Ending::Revoked, 403, "request_denied"),
+        (Ending::Withdrawn, 403, "request_denied"),
         (Ending::Expired, 403, "request_denied"),
         (Ending::Issued, 400, "invalid_grant"),
         (Ending::Denied, 400, "invalid_grant"),

@@ -27,6 +27,12 @@ macro_rules! store_suite_grounds {
             $crate::store::suite::servers::no_claim_outlives_its_server(&$place);
         }
 
+        // FED-34, FED-37, OWN-16, D-22
+        #[test]
+        fn a_withdrawal_ends_what_is_under_way() {
+            $crate::store::suite::servers::a_withdrawal_ends_what_is_under_way(&$place);
+        }
+
         #[test]
         fn a_server_moves_with_its_key() {
             $crate::store::suite::servers::a_server_moves_with_its_key(&$place);
@@ -71,6 +77,12 @@ macro_rules! store_suite_grounds {
         #[test]
         fn no_token_outlives_a_withdrawal() {
             $crate::store::suite::introductions::no_token_outlives_a_withdrawal(&$place);
+        }
+
+        // FED-36, D-22
+        #[test]
+        fn who_was_put_out_asks_ever_less() {
+            $crate::store::suite::introductions::who_was_put_out_asks_ever_less(&$place);
         }
 
         // FED-36, FED-37

@@ -239,3 +239,33 @@ pub fn who_waits_is_capped(place: &dyn Place) {
     assert_eq!(introduce(&stage, 1, &denied), Introduced::Full, "one she revoked needs a place too");
     assert_eq!(standing(&stage, one.client_id.as_str()), Some(Standing::Revoked));
 }
+
+/// One she puts out again and again asks her ever more rarely; the first time at once. Nobody else waits longer for it.
+pub fn who_was_put_out_asks_ever_less(place: &dyn Place) {
+    const DAY: i64 = 24 * 3600;
+    let stage = Stage::set(place);
+    let new = newcomer(NEW, "new.example");
+    let ask = |caller: usize, now| wait(stage.any(caller).introduce(&stage.alice, &new, now)).unwrap();
+    let mut now = NOW;
+    // Denied when it first asks, and again at once when it asks anew.
+    for days in [0, 0, 1, 2, 4, 8, 16, 30, 30, 30] {
+        if days > 0 {
+            let before = (of(&stage, &stage.alice, NEW), stage.rows(&stage.alice));
+            let early = race(CALLERS, |caller| ask(caller, now.plus(days * DAY - 1)));
+            assert_eq!(count(&early, &Introduced::Early), CALLERS, "{days}");
+            assert_eq!((of(&stage, &stage.alice, NEW), stage.rows(&stage.alice)), before);
+        }
+        now = now.plus(days * DAY);
+        assert_eq!(ask(0, now), Introduced::Pending, "{days}");
+        judge(&stage, 1, NEW, Standing::Revoked).unwrap();
+    }
+    assert_eq!(ask(0, now), Introduced::Early);
+    assert_eq!(
+        introduce(&stage, 0, &newcomer("https://other.new.example", "new.example")),
+        Introduced::Pending
+    );
+    assert_eq!(wait(stage.any(1).introduce(&stage.bob, &new, now)).unwrap(), Introduced::Pending);
+    // Her own yes is bound by nothing.
+    assert_eq!(ask(0, now.plus(30 * DAY)), Introduced::Pending);
+    assert_eq!(judge(&stage, 0, NEW, Standing::Active), Some(()));
+}

@@ -2,15 +2,16 @@
 
 use super::Place;
 use super::race::{CALLERS, PAIRS, ROUNDS, both, race, wait};
-use super::stage::{LOOK, NOW, OTHER, SERVER, Said, Stage, TRADE, herself, published, server, unit};
+use super::stage::{BOBS, LOOK, NOW, OTHER, SERVER, Said, Stage, TRADE, herself, published, server, unit};
+use crate::decision::Answer;
 use crate::ledger::{Author, Kind};
-use crate::registry::{Pat, Standing};
+use crate::registry::{Introduced, Newcomer, Pat, Standing};
 use crate::step::Beat;
 use crate::store::{DeviceKey, Digest, Found};
 use crate::unit::Owner;
-use sayso_protocol::ClientId;
 use sayso_protocol::payload::negotiation::TokenError;
 use sayso_protocol::payload::protection::Inactive;
+use sayso_protocol::{ClientId, Thumbprint};
 
 fn judge(stage: &Stage, caller: usize, client_id: &str, standing: Standing) -> Option<()> {
     let client_id: ClientId = client_id.parse().unwrap();
@@ -102,6 +103,45 @@ pub fn a_server_is_revoked_once(place: &dyn Place) {
     assert_eq!(judge(&stage, 1, OTHER, Standing::Revoked), Some(()));
 }
 
+/// What was under way at a server she withdraws is over, in whatever state it was, and stays so when she has let the
+/// server in again.
+pub fn a_withdrawal_ends_what_is_under_way(place: &dyn Place) {
+    let stage = Stage::set(place);
+    let agent = stage.admitted();
+    let (_, unclaimed) = stage.approved(&agent, TRADE);
+    let (family, said) = stage.ask(&stage.stranger(), LOOK);
+    let waiting = said.waits();
+    let (proffered, proffer) = stage.terms(LOOK);
+    let (bobs, his) = stage.terms(BOBS);
+
+    assert_eq!(judge(&stage, 1, SERVER, Standing::Revoked), Some(()));
+    assert!(wait(stage.any(0).pending(&stage.alice, NOW)).unwrap().is_empty(), "she is asked no more");
+    assert_eq!(stage.decide(0, &family, Answer::Approved), None);
+    let again = Newcomer {
+        client_id: stage.server.clone(),
+        resource_uri: format!("{SERVER}/mcp"),
+        name: "gateway".into(),
+        key: Thumbprint::from_text("key-1"),
+        source: "gw.example".into(),
+    };
+    assert_eq!(wait(stage.any(0).introduce(&stage.alice, &again, NOW)).unwrap(), Introduced::Pending);
+    assert_eq!(judge(&stage, 0, SERVER, Standing::Active), Some(()));
+
+    let rows = stage.rows(&stage.alice).len();
+    assert_eq!(stage.decide(1, &family, Answer::Approved), None, "nor by her own late answer");
+    for ticket in [&unclaimed, &waiting] {
+        assert!(matches!(stage.poll(0, ticket), Said::Refused(TokenError::RequestDenied)));
+        assert!(matches!(stage.poll(1, ticket), Said::Lost), "and it was told once");
+    }
+    let committed = stage.commit(0, &agent, &proffered, &proffer);
+    assert!(matches!(committed, Said::Refused(TokenError::RequestDenied)), "{}", committed.word());
+    assert_eq!(stage.rows(&stage.alice).len(), rows);
+    stage.commit(1, &agent, &bobs, &his).waits();
+    // What is asked from now on is asked anew.
+    stage.reusable(&agent);
+    stage.single_use(&agent);
+}
+
 /// Withdrawing a server while an approval at it is claimed.
 pub fn no_claim_outlives_its_server(place: &dyn Place) {
     let mut stage = Stage::set(place);
@@ -145,7 +185,7 @@ pub fn a_server_moves_with_its_key(place: &dyn Place) {
     assert_eq!(pat(&stage, "pat-1"), None);
     assert_eq!(stage.found(0, &token), Found::Dead(Inactive::Revoked));
     assert!(matches!(stage.poll(0, &waiting), Said::Lost | Said::Refused(_)));
-    assert_eq!(stage.decide(0, &family, crate::decision::Answer::Approved), None);
+    assert_eq!(stage.decide(0, &family, Answer::Approved), None);
     assert!(matches!(stage.open(0, &sealed, Beat::Present, NOW), Said::Refused(TokenError::RequestDenied)));
     assert_eq!(wait(stage.any(0).resource_servers(&stage.bob)).unwrap()[0].client_id.as_str(), SERVER);
 

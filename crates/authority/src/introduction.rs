@@ -48,6 +48,15 @@ pub(crate) struct Taken {
     pub(crate) active: bool,
 }
 
+/// What an introduction says that it speaks for.
+#[derive(Clone, Copy)]
+pub(crate) struct Claimed<'a> {
+    pub(crate) resource: &'a str,
+    pub(crate) origin: &'a str,
+    /// Whom the origin is counted under.
+    pub(crate) source: &'a str,
+}
+
 impl Authority {
     /// Takes the introduction of whoever signed the request, if it speaks for the resource.
     pub(crate) async fn introduce(&self, said: &Introduction, received: &Received) -> Result<Taken, Refused> {
@@ -60,9 +69,9 @@ impl Authority {
             return Err(Refused::Unproven);
         }
         let source = source(&client_id);
-        let keys = self.look(&said.resource_uri, &source).await?;
-        let newcomer = (said, client_id, source);
-        match self.admit_newcomer(newcomer, &keys, &signatures, received).await {
+        let claimed = Claimed { resource: &said.resource_uri, origin: client_id.as_str(), source: &source };
+        let keys = self.look(&claimed).await?;
+        match self.admit_newcomer(said, &client_id, &claimed, &keys, &signatures, received).await {
             // The second within a minute; the first was told that it failed.
             Err(Refused::Unproven) if self.newcomers.failed(&said.resource_uri) => Err(Refused::Busy),
             told => told,
@@ -71,13 +80,13 @@ impl Authority {
 
     /// The keys the resource publishes at its origin, with documents that name it and this authority (FED-22, FED-23);
     /// none when it cannot be believed or heard. Looked at anew at most once a minute.
-    async fn look(&self, resource: &str, source: &str) -> Result<Vec<VerifyingKey>, Refused> {
-        let place = match self.newcomers.look(resource, source, self.now()) {
+    async fn look(&self, claimed: &Claimed<'_>) -> Result<Vec<VerifyingKey>, Refused> {
+        let place = match self.newcomers.look(claimed, self.now()) {
             Look::Known(keys) => return Ok(keys),
             Look::Busy => return Err(Refused::Busy),
             Look::Anew(place) => place,
         };
-        let keys = match self.published(resource, IntroducedBy::Itself).await {
+        let keys = match self.published(claimed.resource, IntroducedBy::Itself).await {
             Ok(published) => published.keys.into_iter().map(|(_, key)| key).collect(),
             Err(fault) => {
                 tracing::info!(why = %fault, "introduction.unreadable");
@@ -90,7 +99,9 @@ impl Authority {
 
     async fn admit_newcomer(
         &self,
-        (said, client_id, source): (&Introduction, ClientId, String),
+        said: &Introduction,
+        client_id: &ClientId,
+        claimed: &Claimed<'_>,
         keys: &[VerifyingKey],
         signatures: &Unverified,
         received: &Received,
@@ -99,8 +110,9 @@ impl Authority {
         let mut proofs =
             keys.iter().filter_map(|key| signatures.verify(&facts, key, &Profile::default(), now).ok());
         let proof = proofs.next().ok_or(Refused::Unproven)?;
+        self.newcomers.proved(claimed, now);
         // Before the store is asked, whoever is named: what is answered past this must not tell who has an owner here.
-        let turn = self.newcomers.tally.turn(&source, now).ok_or(Refused::Busy)?;
+        let turn = self.newcomers.tally.turn(claimed.source, now).ok_or(Refused::Busy)?;
         if !self.first_use(&proof).await? {
             return Err(Refused::Unproven);
         }
@@ -109,7 +121,7 @@ impl Authority {
             resource_uri: said.resource_uri.clone(),
             name: said.name.clone(),
             key: proof.thumbprint,
-            source,
+            source: claimed.source.to_owned(),
         };
         let introduced = self.store.introduce(&said.owner, &newcomer, now).await?;
         tracing::info!(client_id = %client_id, outcome = ?introduced, "resource_server.introduced");
@@ -117,8 +129,8 @@ impl Authority {
             turn.met();
         }
         match introduced {
-            Introduced::Pending => Ok(Taken { client_id, active: false }),
-            Introduced::Active => Ok(Taken { client_id, active: true }),
+            Introduced::Pending => Ok(Taken { client_id: client_id.clone(), active: false }),
+            Introduced::Active => Ok(Taken { client_id: client_id.clone(), active: true }),
             Introduced::NoOwner | Introduced::AnotherKey => Err(Refused::Unproven),
             Introduced::Full | Introduced::Early => Err(Refused::Full),
         }

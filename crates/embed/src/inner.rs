@@ -1,19 +1,20 @@
 //! The way from the layer to the service it is around.
 //!
-//! The agent's credentials stay with the layer (D-10); a service that panics or fails broke the exchange off, and is
+//! What of the agent's headers goes on is a list, and what the server's author adds to it (D-10); a service that panics or fails broke the exchange off, and is
 //! never asked twice (D-14). One way is for one request.
 
 use crate::layer::{Answers, BrokenOff, Inward};
 use crate::passage::Decided;
+use crate::site::Site;
 use crate::spoken;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::FutureExt;
-use http::header::{AUTHORIZATION, CONTENT_LENGTH, COOKIE, TRANSFER_ENCODING};
+use http::header::{CONTENT_LENGTH, HOST};
 use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
 use http_body::Body as HttpBody;
 use http_body_util::{BodyExt, Full};
-use sayso_enforce::carry::{BoxError, Broken, Farewell, SESSION, Sent, Turned, Way};
+use sayso_enforce::carry::{BoxError, Broken, Farewell, SESSION, Sent, Turned, Way, goes_inward};
 use sayso_enforce::{Head, Incoming, Unavailable};
 use sayso_protocol::payload::protection::AccessReport;
 use std::future::poll_fn;
@@ -31,14 +32,15 @@ pub(crate) struct InnerWay<S> {
     service: Mutex<S>,
     extensions: Extensions,
     answers: Answers,
+    site: Site,
 }
 
 impl<S> InnerWay<S>
 where
     S: Service<Request<Full<Bytes>>> + Clone,
 {
-    pub(crate) fn new(service: S, extensions: Extensions, answers: Answers) -> Self {
-        Self { service: Mutex::new(service), extensions, answers }
+    pub(crate) fn new(service: S, extensions: Extensions, answers: Answers, site: Site) -> Self {
+        Self { service: Mutex::new(service), extensions, answers, site }
     }
 
     /// The service, once it is ready.
@@ -74,7 +76,7 @@ where
             None => self.ready().await.ok_or(Broken::Unreachable)?,
         };
         let extensions = self.marked(sent.spent);
-        exchange(service, inward(sent.head, sent.body, extensions)).await
+        exchange(service, inward(sent.head, sent.body, extensions, &self.site.0.pass_headers)).await
     }
 
     fn turn_away(&self, turned: &Turned, incoming: &Incoming) -> Option<Response<Bytes>> {
@@ -106,11 +108,13 @@ where
     }
 }
 
-/// The request as the service gets it: the bytes that were judged, and no credential.
-fn inward(head: &Head, body: Bytes, extensions: Extensions) -> Request<Full<Bytes>> {
-    let mut headers = head.headers.clone();
-    strip(&mut headers);
-    if headers.remove(TRANSFER_ENCODING).is_some() || headers.contains_key(CONTENT_LENGTH) {
+/// The request as the service gets it: the bytes that were judged, and of its headers those that may pass. Its host is
+/// what the connection was made to, and its length what the bytes are.
+fn inward(head: &Head, body: Bytes, extensions: Extensions, more: &[HeaderName]) -> Request<Full<Bytes>> {
+    let passes = |name: &HeaderName| goes_inward(name) || *name == HOST || more.contains(name);
+    let passed = head.headers.iter().filter(|(name, _)| passes(name));
+    let mut headers: HeaderMap = passed.map(|(name, value)| (name.clone(), value.clone())).collect();
+    if !body.is_empty() {
         headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
     }
     let mut request = Request::new(Full::new(body));
@@ -119,19 +123,6 @@ fn inward(head: &Head, body: Bytes, extensions: Extensions) -> Request<Full<Byte
     *request.headers_mut() = headers;
     *request.extensions_mut() = extensions;
     request
-}
-
-/// Takes off what shows who the agent is: its token, its signatures, its cookies.
-fn strip(headers: &mut HeaderMap) {
-    let credential = |name: &HeaderName| {
-        [AUTHORIZATION, COOKIE].contains(name)
-            || name.as_str() == "content-digest"
-            || name.as_str().starts_with("signature")
-    };
-    let withheld: Vec<HeaderName> = headers.keys().filter(|name| credential(name)).cloned().collect();
-    for name in withheld {
-        headers.remove(name);
-    }
 }
 
 /// Tells the service of sessions that ended.
@@ -160,7 +151,7 @@ where
         let mut extensions = Extensions::new();
         extensions.insert(Decided::new(None));
         if is_ready(&mut service).await {
-            let left = async { service.call(inward(&head, Bytes::new(), extensions)).await };
+            let left = async { service.call(inward(&head, Bytes::new(), extensions, &[])).await };
             // It ends by itself as well.
             let _ = AssertUnwindSafe(left).catch_unwind().await;
         }

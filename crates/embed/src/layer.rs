@@ -109,7 +109,7 @@ where
         if head.path() != site.0.path {
             return Box::pin(async move { Ok(site.0.published.answer(&head).await.map(Body::from)) });
         }
-        let way = InnerWay::new(self.inner.clone(), parts.extensions, self.answers);
+        let way = InnerWay::new(self.inner.clone(), parts.extensions, self.answers, site.clone());
         let body = Box::pin(body);
         Box::pin(async move { Ok(carrier.pass(way, &site.0.bodies, head, body).await) })
     }

@@ -4,6 +4,7 @@
 //! and shared by its hosts, which so share one replay cache.
 
 use crate::layer::SiteLayer;
+use http::HeaderName;
 use sayso_enforce::authority::http::HttpAuthority;
 use sayso_enforce::authority::keys::HttpKeys;
 use sayso_enforce::listing::Reader;
@@ -84,6 +85,8 @@ pub struct SiteConfig {
     pub allowed_origins: Vec<String>,
     /// Whether older peers may leave the body uncovered (D-8).
     pub accept_uncovered_body: bool,
+    /// Headers that reach the server beside the protocol's own. Nothing an agent signed need cover them (D-10).
+    pub pass_headers: Vec<HeaderName>,
     /// Limit of a request body, in bytes.
     pub body_limit: usize,
     /// The numbers of JSON-RPC errors, where refusals are answered as such (D-2).
@@ -115,6 +118,7 @@ impl SiteConfig {
             open_methods: Vec::new(),
             allowed_origins: Vec::new(),
             accept_uncovered_body: false,
+            pass_headers: Vec::new(),
             body_limit: BODY_LIMIT,
             codes: Codes::default(),
             observer: None,
@@ -129,6 +133,7 @@ pub(crate) struct Inner {
     pub(crate) bodies: Bodies,
     pub(crate) path: String,
     pub(crate) codes: Codes,
+    pub(crate) pass_headers: Vec<HeaderName>,
 }
 
 /// One guarded resource; clones are the same one.
@@ -170,7 +175,8 @@ impl Site {
         // INVARIANT: the one resource there is has that path.
         let engine = server.engine(&path).ok_or(BadServer::NoResource(path.clone()))?.clone();
         let (published, bodies, codes) = (server.published, Bodies::new(body_limit), config.codes);
-        Ok(Self(Arc::new(Inner { engine, published, bodies, path, codes })))
+        let pass_headers = config.pass_headers;
+        Ok(Self(Arc::new(Inner { engine, published, bodies, path, codes, pass_headers })))
     }
 
     /// The layer that guards a server over HTTP.

@@ -14,6 +14,7 @@ mod way;
 
 pub use body::{BoxError, Carried};
 pub use events::{Events, Told};
+pub use headers::goes_inward;
 pub use sessions::{Farewell, SESSION};
 pub use way::{Broken, Sent, Turned, Way};
 

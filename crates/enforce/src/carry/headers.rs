@@ -1,7 +1,16 @@
-//! Which headers of a server's answer do not reach the agent (D-10): what would speak for the enforcement point, set state
-//! at its origin, or belongs to one connection.
+//! Which headers pass (D-10). To the server a list of what may: no credential, signature or claimed identity of the agent's
+//! does, nor anything else a server might act on that neither signature nor approval covers. To the agent all but what
+//! would speak for the enforcement point, set state at its origin, or belongs to one connection.
 
 use http::{HeaderMap, HeaderName};
+
+const INWARD: [&str; 4] = ["content-type", "accept", "last-event-id", "traceparent"];
+const INWARD_PREFIX: &str = "mcp-";
+
+/// Whether a header of a request reaches the server behind a host that carries its answer.
+pub fn goes_inward(name: &HeaderName) -> bool {
+    INWARD.contains(&name.as_str()) || name.as_str().starts_with(INWARD_PREFIX)
+}
 
 const WITHHELD: [&str; 15] = [
     "www-authenticate",

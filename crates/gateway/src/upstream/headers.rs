@@ -1,25 +1,18 @@
-//! Which headers of a request reach the upstream (D-10): a list of what may pass, so that no credential, signature or
-//! forwarded identity of the agent's does. What of its answer passes is the core's.
+//! The headers of a request as its upstream gets them (D-10); which pass is the core's to say.
 
-use http::{HeaderMap, HeaderName};
-
-const FORWARDED: [&str; 4] = ["content-type", "accept", "last-event-id", "traceparent"];
-const FORWARDED_PREFIX: &str = "mcp-";
+use http::HeaderMap;
+use sayso_enforce::carry::goes_inward;
 
 /// The headers of a request that reach the upstream.
 pub(super) fn outbound(headers: &HeaderMap) -> HeaderMap {
-    let passes =
-        |name: &HeaderName| FORWARDED.contains(&name.as_str()) || name.as_str().starts_with(FORWARDED_PREFIX);
-    headers
-        .iter()
-        .filter(|(name, _)| passes(name))
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect()
+    let passed = headers.iter().filter(|(name, _)| goes_inward(name));
+    passed.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::HeaderName;
 
     fn map(lines: &[(&'static str, &'static str)]) -> HeaderMap {
         let mut headers = HeaderMap::new();

@@ -22,7 +22,7 @@ use sayso_protocol::Realm;
 use sayso_protocol::message::Class;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::time::Instant;
+use tokio::time::{sleep, timeout};
 use url::Url;
 
 /// How long the first listing is waited for.
@@ -191,18 +191,23 @@ impl Advice {
     }
 }
 
+/// What the server lists, if it says so in time: the ready line waits no longer (D-30).
 async fn first_survey(upstream: &Upstream, advice: &Advice) -> Option<Survey> {
-    let start = Instant::now();
-    loop {
-        match upstream.survey().await {
-            Ok(survey) => return Some(survey),
-            Err(fault) if start.elapsed() > PATIENCE => {
-                tracing::warn!("{}", advice.about(fault));
-                return None;
+    let mut last = SurveyFault::TimedOut;
+    let asking = async {
+        loop {
+            match upstream.survey().await {
+                Ok(survey) => return survey,
+                Err(fault) => last = fault,
             }
-            Err(_) => tokio::time::sleep(AGAIN).await,
+            sleep(AGAIN).await;
         }
+    };
+    let listed = timeout(PATIENCE, asking).await.ok();
+    if listed.is_none() {
+        tracing::warn!("{}", advice.about(last));
     }
+    listed
 }
 
 /// The realm of a server that was heard: the one asked for, else made of what it calls itself. It is the same at each

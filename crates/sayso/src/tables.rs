@@ -82,9 +82,8 @@ pub(crate) struct ResourceTable {
     /// Which host it is told that it was asked for.
     #[serde(default)]
     pub(crate) upstream_host: UpstreamHost,
-    /// The tools. One that is not here is refused.
-    #[serde(default)]
-    pub(crate) tools: Vec<ToolTable>,
+    /// The tools. One that is not here is refused; to have none is to be said.
+    pub(crate) tools: Option<Vec<ToolTable>>,
     /// Whether they are what the server behind lists, instead, each under a scope of its own (D-29).
     #[serde(default)]
     pub(crate) discover: bool,
@@ -204,7 +203,7 @@ impl ResourceTable {
             );
         }
         crate::origin::identifier("authority", &self.authority)?;
-        match (self.tools.is_empty(), self.discover) {
+        match (self.tools.is_none(), self.discover) {
             (true, false) if self.enforcement()? != Enforcement::Nothing => bail!(
                 "{} has no tools: name them as [[resource.tools]], or say discover = true to take what its server lists",
                 self.path
@@ -231,9 +230,13 @@ impl ResourceTable {
         }
     }
 
+    fn named(&self) -> impl Iterator<Item = &ToolTable> {
+        self.tools.iter().flatten()
+    }
+
     /// Its tools as the enforcement core takes them.
     pub(crate) fn tools(&self) -> anyhow::Result<Vec<ToolSettings>> {
-        let listed = |name: &ToolName| self.discover || self.tools.iter().any(|it| it.name == *name);
+        let listed = |name: &ToolName| self.discover || self.named().any(|it| it.name == *name);
         if let Some(unknown) = self.single_use.iter().find(|name| !listed(name)) {
             bail!("single_use names `{unknown}`, which is not among the tools of {}", self.path);
         }
@@ -250,7 +253,7 @@ impl ResourceTable {
                 mirrors: vec![],
             })
         };
-        self.tools.iter().map(settings).collect()
+        self.named().map(settings).collect()
     }
 }
 

@@ -3,12 +3,11 @@
 //! The bounds are those of every listener, and HTTP/2's own beside them: streams, their heads, and what may be under way
 //! of bodies nobody has read yet. There is no upgrade and no negotiation, so no browser gets in here.
 
-use crate::{HEAD_BYTES, HEAD_TIME, open};
+use crate::{HEAD_BYTES, HEAD_TIME, end_or_close, open};
 use axum::Router;
 use hyper::server::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use std::pin::pin;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -52,19 +51,7 @@ async fn converse(stream: TcpStream, router: Router, mut closed: watch::Receiver
         .keep_alive_interval(ASK)
         .keep_alive_timeout(ASK)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    let mut connection = pin!(connection);
-    tokio::select! {
-        ended = connection.as_mut() => {
-            if ended.is_err() {
-                tracing::debug!("connection.broken");
-            }
-            return;
-        }
-        _ = closed.changed() => connection.as_mut().graceful_shutdown(),
-    }
-    if connection.await.is_err() {
-        tracing::debug!("connection.broken");
-    }
+    end_or_close(connection, closed).await;
 }
 
 /// Whether as much came as every connection begins with: until then the server waits without a bound of its own.

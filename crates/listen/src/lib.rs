@@ -13,6 +13,7 @@ pub use http2::listen_http2;
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulConnection;
 use hyper_util::service::TowerToHyperService;
 use std::pin::pin;
 use std::time::Duration;
@@ -87,7 +88,7 @@ async fn attend<T>(
     }
 }
 
-async fn converse(stream: TcpStream, router: Router, mut closed: watch::Receiver<bool>) {
+async fn converse(stream: TcpStream, router: Router, closed: watch::Receiver<bool>) {
     if stream.set_nodelay(true).is_err() {
         return;
     }
@@ -97,17 +98,20 @@ async fn converse(stream: TcpStream, router: Router, mut closed: watch::Receiver
         .max_buf_size(HEAD_BYTES)
         .max_headers(HEAD_LINES)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    end_or_close(connection, closed).await;
+}
+
+/// Serves a connection until it ends, or until it is to close; then what is under way on it ends.
+async fn end_or_close(connection: impl GracefulConnection, mut closed: watch::Receiver<bool>) {
     let mut connection = pin!(connection);
-    tokio::select! {
-        ended = connection.as_mut() => {
-            if ended.is_err() {
-                tracing::debug!("connection.broken");
-            }
-            return;
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        _ = closed.changed() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
         }
-        _ = closed.changed() => connection.as_mut().graceful_shutdown(),
-    }
-    if connection.await.is_err() {
+    };
+    if ended.is_err() {
         tracing::debug!("connection.broken");
     }
 }

@@ -293,3 +293,6 @@ fn no_room<B: From<Bytes>>() -> Response<B> {
     let text = "there is no room for another session now";
     answer::refusal(&Refusal::new(Code::TemporarilyUnavailable, text))
 }
+
+#[cfg(test)]
+mod tests;

@@ -79,19 +79,55 @@ pub struct Reply<'a> {
     pub body: &'a [u8],
 }
 
+/// The answer to a whole request: a decision for each that was asked for, in order, or those up to the no that ended
+/// it where the request's semantic says so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decisions(Vec<Decision>);
+
+impl Decisions {
+    /// The decisions that answer a request.
+    ///
+    /// # Errors
+    /// A policy fault when there are more or fewer than were asked for.
+    pub fn new(asked: &Request, decisions: Vec<Decision>) -> Result<Decisions, Fault> {
+        counted(asked, decisions).map(Decisions).map_err(|fault| Why::Answer(fault).at(""))
+    }
+
+    /// Reads them from a policy engine's HTTP answer.
+    ///
+    /// # Errors
+    /// A policy fault for everything that is no such answer.
+    pub fn read(asked: &Request, reply: Reply<'_>) -> Result<Decisions, Fault> {
+        read(asked, reply).map(Decisions).map_err(|fault| Why::Answer(fault).at(""))
+    }
+
+    /// Each of them.
+    #[must_use]
+    pub fn each(&self) -> &[Decision] {
+        &self.0
+    }
+
+    /// All of them together, as leave to let the message through.
+    ///
+    /// # Errors
+    /// A denial when one is no, or a permit comes with obligations.
+    pub fn permit(&self) -> Result<Permitted, Fault> {
+        if self.0.iter().any(|decision| !decision.decision) {
+            return Err(Why::Policy.at(""));
+        }
+        if self.0.iter().any(Decision::obliges) {
+            return Err(Why::Obligations.at(""));
+        }
+        Ok(Permitted(()))
+    }
+}
+
 /// Judges the answer to a request.
 ///
 /// # Errors
 /// A denial when a decision that counts is `false`, or a permit comes with obligations; otherwise a policy fault.
 pub fn judge(asked: &Request, reply: Reply<'_>) -> Result<Permitted, Fault> {
-    let decisions = read(asked, reply).map_err(|fault| Why::Answer(fault).at(""))?;
-    if decisions.iter().any(|decision| !decision.decision) {
-        return Err(Why::Policy.at(""));
-    }
-    if decisions.iter().any(Decision::obliges) {
-        return Err(Why::Obligations.at(""));
-    }
-    Ok(Permitted(()))
+    Decisions::read(asked, reply)?.permit()
 }
 
 /// Judges the answers to requests that were asked one by one, in order; the first that is no yes decides.
@@ -117,12 +153,23 @@ fn read(asked: &Request, reply: Reply<'_>) -> Result<Vec<Decision>, AnswerFault>
     }
     let limits = Limits { bytes: MAX_ANSWER, ..Limits::default() };
     let body = Json::parse(reply.body, limits).map_err(|_| AnswerFault::NotJson)?;
+    let decisions = match asked {
+        Request::Evaluation(_) => vec![Decision::read(&body)?],
+        Request::Evaluations(_) => {
+            let answers =
+                body.get("evaluations").and_then(Json::as_array).ok_or(AnswerFault::NotADecision)?;
+            answers.iter().map(Decision::read).collect::<Result<_, _>>()?
+        }
+    };
+    counted(asked, decisions)
+}
+
+fn counted(asked: &Request, decisions: Vec<Decision>) -> Result<Vec<Decision>, AnswerFault> {
     let several = match asked {
-        Request::Evaluation(_) => return Ok(vec![Decision::read(&body)?]),
+        Request::Evaluation(_) if decisions.len() == 1 => return Ok(decisions),
+        Request::Evaluation(_) => return Err(AnswerFault::Count),
         Request::Evaluations(several) => several,
     };
-    let answers = body.get("evaluations").and_then(Json::as_array).ok_or(AnswerFault::NotADecision)?;
-    let decisions: Vec<Decision> = answers.iter().map(Decision::read).collect::<Result<_, _>>()?;
     let stopped = several.semantic() == Some(Semantic::DenyOnFirstDeny)
         && decisions.len() < several.evaluations.len()
         && decisions.last().is_some_and(|last| !last.decision);

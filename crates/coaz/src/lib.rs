@@ -23,6 +23,7 @@
 
 pub mod answer;
 pub mod authzen;
+mod decision_point;
 mod defaults;
 mod expr;
 mod fault;
@@ -37,6 +38,7 @@ mod template;
 use sayso_protocol::Json;
 use sayso_protocol::canon::S256;
 
+pub use decision_point::{Deciding, DecisionPoint};
 pub use defaults::{EXTRA_DEFAULTS, passes};
 pub use expr::{BUDGET, Expression, ExpressionFault, MAX_DEPTH, MAX_NODES, MAX_RESULT, MAX_SOURCE};
 pub use fault::{Category, Fault, Why};

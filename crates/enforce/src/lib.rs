@@ -3,6 +3,7 @@
 //! A host is two functions, request to [`Incoming`] and [`Verdict`] to response, around [`Engine::decide`]. This crate
 //! knows no server framework, and never sees the owner's policy: it asks her authority and keeps the answer.
 
+mod access_token;
 pub mod address;
 mod admit;
 pub mod answer;
@@ -27,6 +28,7 @@ pub mod server;
 pub mod session;
 pub mod verdict;
 
+pub use access_token::{AccessTokens, TokenFault};
 pub use address::Address;
 pub use authority::{Authority, AuthorityKeys, Unavailable};
 pub use call::{Body, Head, Incoming};

@@ -14,12 +14,13 @@ use sayso_testkit::source;
 use serde_json::Value;
 
 /// Who may name whom. `testkit` may name anybody and nobody may name it.
-const ARROWS: [(&str, &[&str]); 12] = [
+const ARROWS: [(&str, &[&str]); 13] = [
     ("sayso-protocol", &[]),
     ("sayso-listen", &[]),
     ("sayso-fetch", &["sayso-protocol"]),
     ("sayso-coaz", &["sayso-protocol"]),
-    ("sayso-enforce", &["sayso-protocol", "sayso-fetch"]),
+    ("sayso-pdp", &["sayso-protocol", "sayso-fetch", "sayso-listen", "sayso-coaz"]),
+    ("sayso-enforce", &["sayso-protocol", "sayso-fetch", "sayso-coaz"]),
     ("sayso-gateway", &["sayso-protocol", "sayso-enforce", "sayso-listen"]),
     ("sayso-embed", &["sayso-protocol", "sayso-fetch", "sayso-enforce"]),
     ("sayso-ext-authz", &["sayso-protocol", "sayso-enforce", "sayso-listen"]),
@@ -33,6 +34,7 @@ const ARROWS: [(&str, &[&str]); 12] = [
             "sayso-fetch",
             "sayso-listen",
             "sayso-coaz",
+            "sayso-pdp",
             "sayso-enforce",
             "sayso-gateway",
             "sayso-ext-authz",

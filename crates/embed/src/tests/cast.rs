@@ -64,6 +64,8 @@ pub(super) fn grant(tool: &str, scope: &str, seed: u8) -> LiveGrant {
         }],
         contract: sayso_protocol::canon::s256_bytes(b"agreement"),
         family: "family-1".parse().unwrap(),
+        sub: None,
+        client_id: None,
         consequence: None,
         single_use: false,
         operation: None,

@@ -70,6 +70,8 @@ fn grant(tool: &str, scope: &str) -> LiveGrant {
         }],
         contract: sayso_protocol::canon::s256_bytes(b"agreement"),
         family: "family-1".parse().unwrap(),
+        sub: None,
+        client_id: None,
         consequence: None,
         single_use: false,
         operation: None,

@@ -131,7 +131,8 @@ pub(super) fn introspect(
         None => (Found::Unknown, false),
         Some(Standing { dead: Some(reason), .. }) => (Found::Dead(reason), false),
         Some(Standing { rpt, family, unheard, .. }) => {
-            (Found::Live(Box::new(described(rpt, family))), unheard)
+            let handle = rpt.sub.clone();
+            (Found::Live(Box::new(described(rpt, family)), handle), unheard)
         }
     })
 }
@@ -158,6 +159,8 @@ fn described(rpt: Rpt, family: NegotiationId) -> LiveGrant {
         permissions: rpt.permissions,
         contract: rpt.contract,
         family,
+        sub: None,
+        client_id: None,
         consequence: rpt.consequence,
         single_use: rpt.single_use,
         operation: rpt.operation,

@@ -6,7 +6,7 @@
 
 use crate::call::{Body, Head, Incoming};
 use crate::listener::{check_host, check_origin};
-use crate::resource::{Enforcement, Resource, Tool};
+use crate::resource::{Resource, Tool};
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use sayso_protocol::Json;
@@ -42,6 +42,16 @@ pub(crate) enum Admitted<'r> {
     Open(Opened),
     /// It calls a tool.
     Protected(ProtectedCall<'r>),
+    /// A policy is asked about it, whatever it is.
+    Policed(Heard),
+}
+
+/// What was said to a resource that a policy alone protects.
+pub(crate) struct Heard {
+    pub(crate) opened: Opened,
+    pub(crate) revision: Revision,
+    /// Nothing of a request without a body.
+    pub(crate) message: Option<Message>,
 }
 
 /// What passes without a grant.
@@ -72,6 +82,9 @@ pub(crate) struct ProtectedCall<'r> {
     pub(crate) tool: &'r Tool,
     pub(crate) body: Bytes,
     pub(crate) modern: bool,
+    pub(crate) revision: Revision,
+    /// What was read.
+    pub(crate) message: Message,
     /// The operation it is; none when its arguments have no canonical form.
     pub(crate) operation: Option<Operation>,
     /// Whether it says more than an operation covers.
@@ -123,7 +136,11 @@ pub(crate) fn admit<'r>(
     let body = whole(incoming, limit)?;
     if is_bodiless(&incoming.head.method) {
         check_host(&resource.settings().hosts, &incoming.head)?;
-        return bodiless(incoming, body).map(Admitted::Open).map_err(TurnedAway::Refuse);
+        let opened = bodiless(incoming, body)?;
+        let policed = resource.settings().enforcement.policed().is_some();
+        // Only older revisions have sessions to be spoken of.
+        let heard = |opened| Heard { opened, revision: Revision::V20250326, message: None };
+        return Ok(if policed { Admitted::Policed(heard(opened)) } else { Admitted::Open(opened) });
     }
     let message = message::parse(body, Limits { bytes: limit, ..Limits::default() })?;
     let revision = reconcile(&incoming.head.headers, &message)?;
@@ -132,8 +149,13 @@ pub(crate) fn admit<'r>(
         // There is no session to begin in this revision, and a server that began one would keep it for nobody.
         return Err(MessageFault::not_served(404, message.request_id().cloned()).into());
     }
+    if resource.settings().enforcement.policed().is_some() {
+        // No signature is looked at, so none can stand in for the host list.
+        check_host(&resource.settings().hosts, &incoming.head)?;
+        return Ok(Admitted::Policed(heard(message, revision, body)));
+    }
     if resource.opens(method) {
-        let enforced = resource.settings().enforcement == Enforcement::Uma;
+        let enforced = resource.settings().enforcement.asks_owner();
         if method == LISTEN && enforced && !hears_lists_alone(&message) {
             return Err(MessageFault::not_heard(message.request_id().cloned()).into());
         }
@@ -142,19 +164,31 @@ pub(crate) fn admit<'r>(
         let said = if method == INITIALIZE { Said::Initialize } else { Said::Open };
         return Ok(Admitted::Open(Opened { body: body.clone(), modern: revision.is_modern(), said }));
     }
-    match &message {
-        Message::Request(request) if uma_class(method) == UmaClass::Protected => {
-            protected(resource, incoming, request, revision, body).map(Admitted::Protected)
+    let protected_call = uma_class(method) == UmaClass::Protected;
+    match message {
+        message @ Message::Request(_) if protected_call => {
+            protected(resource, incoming, message, revision, body).map(Admitted::Protected)
         }
-        _ if within && !revision.is_modern() => {
+        message if within && !revision.is_modern() => {
             check_host(&resource.settings().hosts, &incoming.head)?;
             Ok(Admitted::Open(Opened { body: body.clone(), modern: false, said: in_session(&message) }))
         }
-        _ => {
+        message => {
             let status = if revision.is_modern() { 404 } else { 403 };
             Err(MessageFault::not_served(status, message.request_id().cloned()).into())
         }
     }
+}
+
+/// A message that is not looked at further before it is known who sent it.
+fn heard(message: Message, revision: Revision, body: &Bytes) -> Heard {
+    let said = match &message {
+        Message::Response { id } => Said::Answer(id.clone()),
+        message if message.method() == Some(INITIALIZE) => Said::Initialize,
+        _ => Said::Open,
+    };
+    let opened = Opened { body: body.clone(), modern: revision.is_modern(), said };
+    Heard { opened, revision, message: Some(message) }
 }
 
 /// Whether a subscription asks for changed lists and nothing else. What a resource holds, and what a task came to, is not
@@ -204,10 +238,13 @@ pub(crate) fn governed<'r>(resource: &'r Resource, name: Option<&str>) -> Result
 fn protected<'r>(
     resource: &'r Resource,
     incoming: &Incoming,
-    request: &Request,
+    message: Message,
     revision: Revision,
     body: &Bytes,
 ) -> Result<ProtectedCall<'r>, TurnedAway> {
+    let Message::Request(request) = &message else {
+        return Err(MessageFault::not_served(403, None).into());
+    };
     let call = request.call();
     let tool = governed(resource, call.map(|call| call.name))?;
     // INVARIANT: `governed` knows no call without a name.
@@ -221,13 +258,9 @@ fn protected<'r>(
     if says_more && tool.settings.single_use {
         return Err(says_more_refusal().into());
     }
-    Ok(ProtectedCall {
-        tool,
-        body: body.clone(),
-        modern: revision.is_modern(),
-        operation: Operation::of(tool.settings.tool.clone(), arguments).ok(),
-        says_more,
-    })
+    let operation = Operation::of(tool.settings.tool.clone(), arguments).ok();
+    let modern = revision.is_modern();
+    Ok(ProtectedCall { tool, body: body.clone(), modern, revision, message, operation, says_more })
 }
 
 /// A call that is approved one at a time carries what was approved and nothing beside it (D-10, D-11). Headers count:

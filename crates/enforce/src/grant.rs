@@ -7,14 +7,16 @@ use crate::admit::{ProtectedCall, says_more_refusal};
 use crate::authority::{Authority, Unavailable};
 use crate::call::Incoming;
 use crate::consequence::Consequence;
+use crate::policy::PolicyRefusal;
 use crate::resource::{Resource, Tool};
 use crate::session::{Foreign, Session, Tie};
 use http::HeaderMap;
+use sayso_protocol::message::MessageFault;
 use sayso_protocol::payload::protection::{AccessReport, Inactive, Introspection, LiveGrant, NOT_SINGLE_USE};
 use sayso_protocol::payload::refusal::{Code, Forwarded, Refusal};
 use sayso_protocol::payload::rpt::{LONGEST, Permission, SCHEME};
 use sayso_protocol::sig::{self, BodyRule, Facts, Profile, Proof, SigFault};
-use sayso_protocol::{NegotiationId, Timestamp, VerifyingKey};
+use sayso_protocol::{Json, NegotiationId, Timestamp, VerifyingKey};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -25,6 +27,10 @@ pub(crate) enum Denied {
     Refuse(Refusal),
     /// A fresh ticket may.
     Renegotiate,
+    /// A policy says no, or nobody could say yes.
+    Policy(Box<PolicyRefusal>),
+    /// Its headers say otherwise than its body, which was found out late.
+    Fault(Box<MessageFault>),
 }
 
 /// A token, and nothing known about it.
@@ -50,22 +56,29 @@ pub(crate) struct Possessed<'a> {
 
 /// It is for this call.
 pub(crate) struct Bound<'a> {
-    token: &'a str,
-    single_use: bool,
+    live: Live<'a>,
     call: AccessReport,
 }
 
 /// Nobody else objects.
-pub(crate) struct Approved<'a>(Bound<'a>);
+pub(crate) struct Approved<'a> {
+    bound: Bound<'a>,
+    /// Whether somebody was asked, which took time in which she may have ended it.
+    asked: bool,
+}
 
 /// What is left to do with an approved grant.
 pub(crate) enum Approval<'a> {
-    Reusable(Reusable),
+    Reusable(Reusable<'a>),
     SingleUse(SingleUse<'a>),
 }
 
 /// A grant for many calls.
-pub(crate) struct Reusable(AccessReport);
+pub(crate) struct Reusable<'a> {
+    live: Live<'a>,
+    asked: bool,
+    call: AccessReport,
+}
 
 /// A grant for one.
 pub(crate) struct SingleUse<'a> {
@@ -83,6 +96,10 @@ impl Denied {
         match self {
             Denied::Refuse(refusal) => refusal,
             Denied::Renegotiate => Refusal::new(Code::InvalidToken, "show a grant that is live"),
+            // INVARIANT: of what is said beside calls no policy is asked.
+            Denied::Policy(_) | Denied::Fault(_) => {
+                Refusal::new(Code::TemporarilyUnavailable, Unavailable::Exhausted.to_string())
+            }
         }
     }
 
@@ -281,7 +298,7 @@ impl<'a> Possessed<'a> {
             params_s256: call.operation.as_ref().map(|operation| operation.params_s256.clone()),
             summary: None,
         };
-        Ok(Bound { token: self.live.token, single_use: grant.single_use, call: report })
+        Ok(Bound { live: self.live, call: report })
     }
 }
 
@@ -307,30 +324,49 @@ fn require_operation(grant: &LiveGrant, call: &ProtectedCall<'_>) -> Result<(), 
 
 impl<'a> Bound<'a> {
     pub(crate) fn token(&self) -> &'a str {
-        self.token
+        self.live.token
+    }
+
+    /// The grant in its authority's words, for a policy to read.
+    pub(crate) fn described(&self) -> Json {
+        Json::from(Introspection::Live(self.live.grant.clone()).to_json())
     }
 
     /// For the policy stage alone.
     pub(crate) fn approved(self) -> Approved<'a> {
-        Approved(self)
+        Approved { bound: self, asked: false }
+    }
+
+    /// The same, once somebody was asked.
+    pub(crate) fn approved_after_asking(self) -> Approved<'a> {
+        Approved { bound: self, asked: true }
     }
 }
 
 impl<'a> Approved<'a> {
     pub(crate) fn approval(self) -> Approval<'a> {
-        let Approved(Bound { token, single_use, call }) = self;
-        if single_use {
-            Approval::SingleUse(SingleUse { token, call })
+        let Approved { bound: Bound { live, call }, asked } = self;
+        if live.grant.single_use {
+            Approval::SingleUse(SingleUse { token: live.token, call })
         } else {
-            Approval::Reusable(Reusable(call))
+            Approval::Reusable(Reusable { live, asked, call })
         }
     }
 }
 
-impl Reusable {
-    /// Her record has the call before the upstream does (FED-48, D-27).
+impl Reusable<'_> {
+    /// The last answer of her authority, where somebody was asked meanwhile (D-5); then her record has the call before the
+    /// upstream does (FED-48, D-27).
     pub(crate) async fn record(self, authority: &dyn Authority) -> Result<(), Denied> {
-        Ok(authority.report(&self.0).await?)
+        if self.asked {
+            match authority.introspect(self.live.token).await? {
+                Introspection::Live(grant) if grant == self.live.grant => {}
+                // Another grant than the one that was asked about.
+                Introspection::Live(_) => return Err(Denied::Renegotiate),
+                Introspection::Dead(reason) => return Err(dead(&reason)),
+            }
+        }
+        Ok(authority.report(&self.call).await?)
     }
 }
 

@@ -5,6 +5,8 @@
 //! host's business.
 
 use crate::admit::{Opened, Said};
+use crate::bearer::{BearerChallenge, Holder};
+use crate::policy::{Filter, PolicyRefusal};
 use crate::session::{Closing, Shown, Tie};
 use bytes::Bytes;
 use sayso_protocol::message::MessageFault;
@@ -27,6 +29,10 @@ pub enum Verdict<S> {
     Refuse(Refusal),
     /// It never was a message this host acts on.
     Fault(MessageFault),
+    /// A policy says no, or nobody could say yes.
+    Policy(Box<PolicyRefusal>),
+    /// Show an access token that is good here.
+    Bearer(Box<BearerChallenge>),
 }
 
 /// Leave to forward one request, once and at once.
@@ -37,6 +43,8 @@ pub struct Permit<S> {
     modern: bool,
     introduces: bool,
     token: Option<Shown>,
+    holder: Option<Holder>,
+    filter: Option<Box<Filter>>,
     stay: Stay,
     passage: Passage<S>,
 }
@@ -50,8 +58,13 @@ enum Stay {
 
 enum Passage<S> {
     Open,
+    /// A policy was asked and said yes.
+    Policy,
     Reusable,
-    Spent { sender: S, call: AccessReport },
+    Spent {
+        sender: S,
+        call: AccessReport,
+    },
 }
 
 /// A permit that was used in time: what a host needs to forward. Nothing else makes one.
@@ -65,6 +78,10 @@ pub struct Clearance<S> {
     pub introduces: bool,
     /// The token that was good for it: what is streamed in answer lasts no longer than what it stands for (D-21).
     pub token: Option<Shown>,
+    /// Whose a session is that its server begins in answer.
+    pub(crate) holder: Option<Holder>,
+    /// How its answer is cut to what may be shown.
+    pub(crate) filter: Option<Box<Filter>>,
     /// Until when it may stay open, if it is in a session.
     pub closing: Option<Closing>,
     /// The upstream connection checked out before a single-use grant was spent.
@@ -76,13 +93,26 @@ pub struct Clearance<S> {
 impl<S> Permit<S> {
     fn new(body: Bytes, modern: bool, passage: Passage<S>) -> Self {
         let stay = Stay::Sessionless;
-        Self { given: Instant::now(), body, modern, introduces: false, token: None, stay, passage }
+        let (token, holder, filter) = (None, None, None);
+        Self { given: Instant::now(), body, modern, introduces: false, token, holder, filter, stay, passage }
     }
 
     pub(crate) fn open(opened: Opened, closing: Option<Closing>) -> Self {
         let introduces = matches!(opened.said, Said::Initialize) && !opened.modern;
         let stay = closing.map_or(Stay::Sessionless, Stay::Until);
         Self { introduces, stay, ..Self::new(opened.body, opened.modern, Passage::Open) }
+    }
+
+    /// For whoever showed a token of this holder's; `asked` says whether a policy said yes to it or had not to be asked.
+    pub(crate) fn policed(
+        opened: Opened,
+        asked: bool,
+        holder: Holder,
+        closing: Option<Closing>,
+        filter: Option<Box<Filter>>,
+    ) -> Self {
+        let passage = if asked { Passage::Policy } else { Passage::Open };
+        Self { passage, holder: Some(holder), filter, ..Self::open(opened, closing) }
     }
 
     pub(crate) fn reusable(body: Bytes, modern: bool) -> Self {
@@ -98,7 +128,7 @@ impl<S> Permit<S> {
         Self { token: Some(Shown(token.into())), stay: tie.map_or(Stay::Sessionless, Stay::Tied), ..self }
     }
 
-    /// Whether a grant stands behind it; open methods need none.
+    /// Whether a grant or a policy stands behind it; open methods need none.
     pub fn is_granted(&self) -> bool {
         !matches!(self.passage, Passage::Open)
     }
@@ -107,6 +137,7 @@ impl<S> Permit<S> {
     pub(crate) fn passage(&self) -> &'static str {
         match self.passage {
             Passage::Open => "open",
+            Passage::Policy => "policy",
             Passage::Reusable => "reusable",
             Passage::Spent { .. } => "single_use",
         }
@@ -119,7 +150,7 @@ impl<S> Permit<S> {
     pub fn redeem(self) -> Result<Clearance<S>, Box<Void>> {
         let void = self.given.elapsed() > PERMIT_LIFE;
         let (sender, spent) = match self.passage {
-            Passage::Open | Passage::Reusable => (None, None),
+            Passage::Open | Passage::Policy | Passage::Reusable => (None, None),
             Passage::Spent { sender, call } => (Some(sender), Some(call)),
         };
         if void {
@@ -137,8 +168,8 @@ impl<S> Permit<S> {
             Stay::Until(closing) => Some(closing),
             Stay::Tied(tie) => Some(tie.keep()),
         };
-        let Self { body, modern, introduces, token, .. } = self;
-        Ok(Clearance { body, modern, introduces, token, closing, sender, spent })
+        let Self { body, modern, introduces, token, holder, filter, .. } = self;
+        Ok(Clearance { body, modern, introduces, token, holder, filter, closing, sender, spent })
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod attend;
 mod definition;
+mod mapped;
 mod remote;
 
 pub use definition::{LeftOut, Surveyed, Unfit};
@@ -47,6 +48,14 @@ pub struct Survey {
     pub holds: Option<Duration>,
 }
 
+/// Every page of a listing as it came, and what is made of them.
+struct Pages {
+    survey: Survey,
+    raw: Vec<Json>,
+    /// Whether two tools have one name.
+    repeats: bool,
+}
+
 /// Why there is no listing. Nothing is known then, least of all that there are no tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SurveyFault {
@@ -82,10 +91,21 @@ impl Upstream {
     /// # Errors
     /// When there is no complete listing to be had.
     pub async fn survey(&self) -> Result<Survey, SurveyFault> {
-        timeout(TIME, self.list()).await.map_err(|_| SurveyFault::TimedOut)?
+        let pages = timeout(TIME, self.list()).await.map_err(|_| SurveyFault::TimedOut)??;
+        if pages.repeats { Err(SurveyFault::Repeated) } else { Ok(pages.survey) }
     }
 
-    async fn list(&self) -> Result<Survey, SurveyFault> {
+    /// Asks the server for its tools, and returns every page of its listing as it came. What contradicts itself in them
+    /// is for whoever reads them.
+    ///
+    /// # Errors
+    /// When there is no complete listing to be had.
+    pub async fn listing(&self) -> Result<Vec<Json>, SurveyFault> {
+        let pages = timeout(TIME, self.list()).await.map_err(|_| SurveyFault::TimedOut)??;
+        Ok(pages.raw)
+    }
+
+    async fn list(&self) -> Result<Pages, SurveyFault> {
         match &self.0.kind {
             Kind::Http(upstream) => {
                 let (mut remote, about) = Remote::meet(upstream).await?;
@@ -169,7 +189,8 @@ fn read(text: &[u8]) -> Result<Json, SurveyFault> {
     Json::parse(text, Limits { bytes: BYTES, depth: MAX_DEPTH }).map_err(|_| SurveyFault::Malformed)
 }
 
-async fn pages(mut talk: Talk<'_, '_>, about: About) -> Result<Survey, SurveyFault> {
+async fn pages(mut talk: Talk<'_, '_>, about: About) -> Result<Pages, SurveyFault> {
+    let (mut raw, mut repeats) = (Vec::new(), false);
     let mut survey = Survey {
         server_name: about.name,
         revision: about.revision,
@@ -186,7 +207,9 @@ async fn pages(mut talk: Talk<'_, '_>, about: About) -> Result<Survey, SurveyFau
             answer.get("error").map(|error| error.get("code").and_then(Json::as_i64).unwrap_or_default());
         match code {
             // A server without tools need not know how to list them.
-            Some(-32601) if !about.has_tools && cursor.is_none() => return Ok(survey),
+            Some(-32601) if !about.has_tools && cursor.is_none() => {
+                return Ok(Pages { survey, raw: vec![no_tools()], repeats });
+            }
             Some(code) => return Err(SurveyFault::Refused(code)),
             None => {}
         }
@@ -195,14 +218,13 @@ async fn pages(mut talk: Talk<'_, '_>, about: About) -> Result<Survey, SurveyFau
         survey.holds = survey.holds.into_iter().chain(holds).min();
         for tool in result.get("tools").and_then(Json::as_array).ok_or(SurveyFault::Malformed)? {
             let name = tool.get("name").and_then(Json::as_str).ok_or(SurveyFault::Malformed)?;
-            if !names.insert(name.to_owned()) {
-                return Err(SurveyFault::Repeated);
-            }
+            repeats |= !names.insert(name.to_owned());
             match Surveyed::read(name, tool) {
                 Ok(surveyed) => survey.tools.push(surveyed),
                 Err(reason) => survey.left_out.push(LeftOut::new(name, reason)),
             }
         }
+        raw.push(result.clone());
         if names.len() > TOOLS {
             return Err(SurveyFault::TooLarge);
         }
@@ -212,10 +234,15 @@ async fn pages(mut talk: Talk<'_, '_>, about: About) -> Result<Survey, SurveyFau
             Some(_) => return Err(SurveyFault::Malformed),
         };
         if cursor.is_none() {
-            return Ok(survey);
+            return Ok(Pages { survey, raw, repeats });
         }
     }
     Err(SurveyFault::TooLarge)
+}
+
+/// The page of a server that has none.
+fn no_tools() -> Json {
+    Json::Object(vec![("tools".to_owned(), Json::Array(Vec::new()))])
 }
 
 fn question(era: Era, cursor: Option<&str>) -> Value {

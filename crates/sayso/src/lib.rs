@@ -10,6 +10,7 @@ pub mod local;
 mod metrics;
 mod origin;
 pub mod owner;
+mod policed;
 pub mod roles;
 mod settings;
 mod tables;

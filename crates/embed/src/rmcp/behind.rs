@@ -191,7 +191,9 @@ impl<H: ServerHandler> ServerHandler for Behind<H> {
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        let opened = self.opens("subscriptions/listen");
+        // Where a policy is asked about every message, the layer has asked.
+        let policed = self.site.engine.resource().settings().enforcement.policed().is_some();
+        let opened = policed || self.opens("subscriptions/listen");
         opened.then(|| self.inner.accepted_subscription_filter(requested)).flatten()
     }
 

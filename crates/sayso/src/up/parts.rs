@@ -6,6 +6,7 @@ use super::policy::FirstPolicy;
 use crate::home::Home;
 use crate::local::LocalAuthority;
 use crate::metrics::{self, Listening, Metrics};
+use crate::policed::{Asked, Policies, Wishes};
 use crate::roles::doors::{self, Doors};
 use crate::roles::introducer::Introducer;
 use crate::roles::{self, Address};
@@ -50,7 +51,8 @@ pub(super) struct Wanted {
     gateway: Address,
     body_limit: usize,
     allowed_origins: Vec<String>,
-    pub(super) enforcement: Enforcement,
+    pub(super) asked: Asked,
+    wishes: Wishes,
     pub(super) survey_interval: Duration,
 }
 
@@ -84,7 +86,8 @@ impl Wanted {
             gateway: Address::read(settings, "gateway")?,
             body_limit: settings.whole("gateway.body_limit", roles::gateway::BODY_LIMIT)?,
             allowed_origins: origins,
-            enforcement: settings.enforcement()?,
+            asked: settings.asked()?,
+            wishes: Wishes::of(settings)?,
             survey_interval: Duration::from_secs(settings.whole("gateway.survey_interval", SURVEY_INTERVAL)?),
         })
     }
@@ -143,7 +146,11 @@ impl Parts {
         let caller = Caller { owner: wanted.owner.clone(), client_id: client_id.clone() };
         let asked = LocalAuthority::new(ProtectionApi::new(Arc::clone(&authority)), caller);
         let front = Front { realm: behind.realm.clone(), as_uri: issuer.clone(), asked };
-        let resource = front.of(behind.upstream, &behind.tools, wanted);
+        let mut policies = Policies::of(settings, &gateway_url);
+        let enforcement =
+            policies.enforcement(wanted.asked, &format!("{gateway_url}/mcp"), &wanted.wishes)?;
+        policies.prepare().await?;
+        let resource = front.of(behind.upstream, &behind.tools, wanted, enforcement);
         let keys = Arc::new(KnownKeys(vec![authority.request_key().clone()]));
         let config = GatewayConfig {
             public_url: gateway_url.clone(),
@@ -224,7 +231,13 @@ struct Front {
 }
 
 impl Front {
-    fn of(self, upstream: UpstreamConfig, tools: &[ToolSettings], wanted: &Wanted) -> ResourceConfig {
+    fn of(
+        self,
+        upstream: UpstreamConfig,
+        tools: &[ToolSettings],
+        wanted: &Wanted,
+        enforcement: Enforcement,
+    ) -> ResourceConfig {
         let resource = ServerResource {
             path: "/mcp".into(),
             aliases: Vec::new(),
@@ -234,7 +247,7 @@ impl Front {
             authority: Arc::new(self.asked),
             edition: wanted.edition,
             tools: tools.to_vec(),
-            enforcement: wanted.enforcement,
+            enforcement,
             open_methods: vec![],
             allowed_origins: wanted.allowed_origins.clone(),
             accept_uncovered_body: false,

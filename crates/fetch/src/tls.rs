@@ -109,3 +109,23 @@ fn system_roots() -> RootCertStore {
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     roots
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NONSENSE: &[u8] = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+
+    #[test]
+    fn a_file_that_is_no_use_is_named() {
+        let roots = |pem: &[u8]| Tls::system().trusting(pem).err();
+        assert_eq!(roots(b""), Some(BadTls::NoRoot));
+        assert_eq!(roots(b"not PEM"), Some(BadTls::NoRoot));
+        assert_eq!(roots(NONSENSE), Some(BadTls::Root));
+        assert_eq!(roots(b"-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n"), Some(BadTls::Root));
+        let identity = |chain: &[u8], key: &[u8]| Tls::system().showing(chain, key).err();
+        assert_eq!(identity(b"", b""), Some(BadTls::NoCertificate));
+        assert_eq!(identity(NONSENSE, b""), Some(BadTls::NoKey));
+        assert_eq!(identity(NONSENSE, NONSENSE), Some(BadTls::NoKey));
+    }
+}

@@ -17,6 +17,7 @@ pub mod engine;
 mod grant;
 pub mod listener;
 pub mod listing;
+pub mod oauth;
 mod observe;
 pub mod policy;
 pub mod publish;

@@ -17,6 +17,7 @@ pub mod engine;
 mod grant;
 pub mod listener;
 pub mod listing;
+#[cfg(feature = "coaz")]
 pub mod oauth;
 mod observe;
 pub mod policy;

@@ -274,7 +274,7 @@ impl ResourceTable {
             }
             _ => {}
         }
-        if asked == Asked::Policy && !(self.single_use.is_empty() && !self.accept_uncovered_body) {
+        if asked == Asked::Policy && (!self.single_use.is_empty() || self.accept_uncovered_body) {
             bail!(
                 "`single_use` and `accept_uncovered_body` of {path} are about an owner's grants, and no owner is asked"
             );

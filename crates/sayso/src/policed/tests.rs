@@ -33,7 +33,7 @@ impl Case {
     }
 
     fn fault(&self, asked: Asked, lines: &str, wishes: &Wishes) -> String {
-        format!("{:#}", self.made(asked, lines, wishes).err().expect(lines))
+        format!("{:#}", self.made(asked, lines, wishes).expect_err(lines))
     }
 }
 

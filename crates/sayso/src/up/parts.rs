@@ -146,10 +146,7 @@ impl Parts {
         let caller = Caller { owner: wanted.owner.clone(), client_id: client_id.clone() };
         let asked = LocalAuthority::new(ProtectionApi::new(Arc::clone(&authority)), caller);
         let front = Front { realm: behind.realm.clone(), as_uri: issuer.clone(), asked };
-        let mut policies = Policies::of(settings, &gateway_url);
-        let enforcement =
-            policies.enforcement(wanted.asked, &format!("{gateway_url}/mcp"), &wanted.wishes)?;
-        policies.prepare().await?;
+        let enforcement = enforcement(wanted, settings, &gateway_url).await?;
         let resource = front.of(behind.upstream, &behind.tools, wanted, enforcement);
         let keys = Arc::new(KnownKeys(vec![authority.request_key().clone()]));
         let config = GatewayConfig {
@@ -255,6 +252,14 @@ impl Front {
         };
         ResourceConfig { resource, upstream }
     }
+}
+
+/// Who is asked, ready to be.
+async fn enforcement(wanted: &Wanted, settings: &Settings, gateway_url: &str) -> anyhow::Result<Enforcement> {
+    let mut policies = Policies::of(settings, gateway_url);
+    let enforcement = policies.enforcement(wanted.asked, &format!("{gateway_url}/mcp"), &wanted.wishes)?;
+    policies.prepare().await?;
+    Ok(enforcement)
 }
 
 /// For a gateway she withdrew: over the way that is open to any other, and only when its operator says that it is to ask

@@ -187,16 +187,18 @@ impl Issuer {
 
     /// The `jwks_uri` of the first metadata that is this issuer's.
     async fn discovered(&self, places: &[String]) -> Result<String, NoKeys> {
-        let mut fault = NoKeys::Form;
+        let mut told = None;
         for place in places {
             match self.metadata(place).await {
                 Ok(uri) => return Ok(uri),
                 // What another place says is worth more than that there is nothing at this one.
-                Err(NoKeys::Unreachable(FetchError::Status(_))) if fault != NoKeys::Form => {}
-                Err(other) => fault = other,
+                Err(fault @ NoKeys::Unreachable(FetchError::Status(_))) => told = told.or(Some(fault)),
+                // They are all at one host.
+                Err(fault @ NoKeys::Unreachable(_)) => return Err(fault),
+                Err(fault) => told = Some(fault),
             }
         }
-        Err(fault)
+        Err(told.unwrap_or(NoKeys::Form))
     }
 
     async fn metadata(&self, place: &str) -> Result<String, NoKeys> {

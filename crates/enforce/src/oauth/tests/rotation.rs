@@ -213,3 +213,22 @@ async fn a_token_without_a_key_name_needs_exactly_one_key() {
     let web = Web::publishing(&[Signer::attacker().jwk("ed"), Signer::ed().jwk("ed")]);
     assert!(validate(&tokens(&web), &signed("ed")).await.is_ok(), "two of one name are both tried");
 }
+
+/// Whoever sends a token and hangs up at once must not keep the keys from everybody.
+#[tokio::test]
+async fn whoever_leaves_in_the_middle_takes_nothing_along() {
+    let web = Web::publishing(&[Signer::ed().jwk("ed")]);
+    let tokens = tokens(&web);
+    let token = signed("ed");
+    for _ in 0..3 {
+        let mut asking = Box::pin(validate(&tokens, &token));
+        assert!(futures::poll!(&mut asking).is_pending());
+        drop(asking);
+    }
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(web.asked(), [METADATA, JWKS], "found all the same, and once");
+    web.down(true);
+    assert!(validate(&tokens, &token).await.is_ok());
+}

@@ -24,9 +24,9 @@ use token::Unverified;
 pub use settings::{BadJwt, IssuerSettings, JwtSettings};
 pub use token::MAX_TOKEN;
 
-/// Validates JWTs of the issuers it knows.
+/// Takes JWTs of the issuers it knows, and no others.
 pub struct JwtTokens {
-    issuers: Vec<Issuer>,
+    issuers: Vec<Arc<Issuer>>,
     names: Vec<String>,
     rules: Rules,
 }

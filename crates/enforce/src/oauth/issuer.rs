@@ -113,21 +113,20 @@ impl Issuer {
     }
 
     /// The keys that a token with this header may be signed by.
-    pub(super) async fn keys_for(&self, kid: Option<&str>, algorithm: Algorithm, now: Timestamp) -> Found {
-        if let Some(held) = self.held(now).filter(|held| now < held.fresh)
-            && let keys @ [_, ..] = held.candidates(kid, algorithm).as_slice()
-        {
-            return Found::Keys(keys.to_vec());
+    pub(super) async fn keys_for(
+        self: &Arc<Self>,
+        kid: Option<&str>,
+        algorithm: Algorithm,
+        now: Timestamp,
+    ) -> Found {
+        if let Some(keys) = self.fresh(kid, algorithm, now) {
+            return Found::Keys(keys);
         }
-        {
-            let _turn = self.looking.lock().await;
-            // Whoever had the turn before may have found it.
-            let found = self
-                .held(now)
-                .is_some_and(|held| now < held.fresh && !held.candidates(kid, algorithm).is_empty());
-            if !found && self.may_look(now) {
-                let _ = self.look(now).await;
-            }
+        // A task of its own: whoever asked may leave in the middle, and others need what it finds.
+        let (issuer, name) = (self.clone(), kid.map(str::to_owned));
+        let look = tokio::spawn(async move { issuer.look_for(name.as_deref(), algorithm, now).await });
+        if look.await.is_err() {
+            return Found::Unavailable;
         }
         let failed = self.state().failed;
         match self.held(now).map(|held| held.candidates(kid, algorithm)) {
@@ -135,6 +134,19 @@ impl Issuer {
             Some(_) if !failed => Found::Unknown,
             _ => Found::Unavailable,
         }
+    }
+
+    /// Looks for such a key, unless somebody just has.
+    async fn look_for(&self, kid: Option<&str>, algorithm: Algorithm, now: Timestamp) {
+        let _turn = self.looking.lock().await;
+        if self.fresh(kid, algorithm, now).is_none() && self.may_look(now) {
+            let _ = self.look(now).await;
+        }
+    }
+
+    fn fresh(&self, kid: Option<&str>, algorithm: Algorithm, now: Timestamp) -> Option<Vec<Arc<Key>>> {
+        let held = self.held(now).filter(|held| now < held.fresh)?;
+        Some(held.candidates(kid, algorithm)).filter(|keys| !keys.is_empty())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -151,11 +163,7 @@ impl Issuer {
     }
 
     async fn look(&self, now: Timestamp) -> Result<(), NoKeys> {
-        {
-            // Marked first: whoever asked may leave in the middle.
-            let mut state = self.state();
-            (state.tried, state.failed) = (Some(now), true);
-        }
+        self.state().tried = Some(now);
         let found = tokio::time::timeout(WAIT, self.published()).await;
         let found = found.unwrap_or(Err(NoKeys::Unreachable(FetchError::TimedOut)));
         match found {
@@ -166,6 +174,7 @@ impl Issuer {
                 Ok(())
             }
             Err(fault) => {
+                self.state().failed = true;
                 tracing::warn!(issuer = self.name, %fault, "issuer.no_keys");
                 Err(fault)
             }
@@ -187,16 +196,18 @@ impl Issuer {
 
     /// The `jwks_uri` of the first metadata that is this issuer's.
     async fn discovered(&self, places: &[String]) -> Result<String, NoKeys> {
-        let mut fault = NoKeys::Form;
+        let mut told = None;
         for place in places {
             match self.metadata(place).await {
                 Ok(uri) => return Ok(uri),
                 // What another place says is worth more than that there is nothing at this one.
-                Err(NoKeys::Unreachable(FetchError::Status(_))) if fault != NoKeys::Form => {}
-                Err(other) => fault = other,
+                Err(fault @ NoKeys::Unreachable(FetchError::Status(_))) => told = told.or(Some(fault)),
+                // They are all at one host.
+                Err(fault @ NoKeys::Unreachable(_)) => return Err(fault),
+                Err(fault) => told = Some(fault),
             }
         }
-        Err(fault)
+        Err(told.unwrap_or(NoKeys::Form))
     }
 
     async fn metadata(&self, place: &str) -> Result<String, NoKeys> {

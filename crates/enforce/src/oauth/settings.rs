@@ -1,4 +1,4 @@
-//! The settings of token validation, checked once. Every fault says what to write instead.
+//! The settings of which access tokens are taken, checked once. Every fault says what to write instead.
 
 use std::sync::Arc;
 
@@ -111,8 +111,8 @@ impl JwtSettings {
         })
     }
 
-    pub(super) fn issuers(&self, fetch: &Arc<dyn Fetch>) -> Result<Vec<Issuer>, BadJwt> {
-        let mut issuers: Vec<Issuer> = Vec::new();
+    pub(super) fn issuers(&self, fetch: &Arc<dyn Fetch>) -> Result<Vec<Arc<Issuer>>, BadJwt> {
+        let mut issuers: Vec<Arc<Issuer>> = Vec::new();
         for settings in &self.issuers {
             let name = &settings.issuer;
             let url = url(name, self.development).filter(|url| url.query().is_none());
@@ -124,7 +124,8 @@ impl JwtSettings {
             if let Some(uri) = keys.filter(|uri| self::url(uri, self.development).is_none()) {
                 return Err(BadJwt::Jwks(uri.clone()));
             }
-            issuers.push(Issuer::new(name, &url, keys.cloned(), self.development, fetch.clone()));
+            let issuer = Issuer::new(name, &url, keys.cloned(), self.development, fetch.clone());
+            issuers.push(Arc::new(issuer));
         }
         if issuers.is_empty() { Err(BadJwt::NoIssuer) } else { Ok(issuers) }
     }

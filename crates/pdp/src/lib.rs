@@ -4,6 +4,7 @@
 
 #[cfg(feature = "cedar")]
 pub mod embedded;
+pub mod serve;
 
 #[cfg(feature = "cedar")]
 pub use embedded::{BadPolicies, Embedded, EmbeddedSettings};

@@ -5,6 +5,7 @@
 pub mod client;
 #[cfg(feature = "cedar")]
 pub mod embedded;
+pub mod serve;
 
 #[cfg(feature = "cedar")]
 pub use embedded::{BadPolicies, Embedded, EmbeddedSettings};

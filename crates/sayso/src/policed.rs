@@ -13,7 +13,6 @@ use sayso_enforce::policy::{Mappings, Policy, PolicySettings};
 use sayso_enforce::{Enforcement, Policed};
 use sayso_fetch::{Client, Reach};
 use sayso_pdp::client::{Identity, Remote, RemoteSettings};
-use sayso_pdp::{Embedded, EmbeddedSettings};
 use sayso_protocol::Json;
 use sayso_protocol::json::Limits;
 use serde::Deserialize;
@@ -213,9 +212,7 @@ impl<'s> Policies<'s> {
             return Ok(Arc::clone(point));
         }
         let point: Arc<dyn DecisionPoint> = if name == EMBEDDED {
-            let folder =
-                policies.context("the embedded policy engine needs `policies` in [pdp], a folder")?;
-            Arc::new(Embedded::open(EmbeddedSettings::new(folder))?)
+            embedded(policies.context("the embedded policy engine needs `policies` in [pdp], a folder")?)?
         } else {
             let remote =
                 Arc::new(Remote::new(&self.remote(&name)?).with_context(|| format!("`pdp` {name}"))?);
@@ -306,6 +303,19 @@ impl<'s> Policies<'s> {
         }
         Ok(())
     }
+}
+
+/// The policy engine in this process.
+#[cfg(feature = "cedar")]
+fn embedded(folder: &str) -> anyhow::Result<Arc<dyn DecisionPoint>> {
+    use sayso_pdp::{Embedded, EmbeddedSettings};
+    Ok(Arc::new(Embedded::open(EmbeddedSettings::new(folder))?))
+}
+
+/// There is none in this build.
+#[cfg(not(feature = "cedar"))]
+fn embedded(_folder: &str) -> anyhow::Result<Arc<dyn DecisionPoint>> {
+    bail!("this build has no policy engine of its own: name another as `url` of [pdp]")
 }
 
 /// What our own credential for a policy engine is, by the variable or file that holds it.

@@ -52,7 +52,15 @@ const POWERS: [(&str, &[&str]); 12] = [
     // Of the host inside a server, for its examples alone.
     (
         "axum",
-        &["sayso-authority", "sayso-gateway", "sayso-embed", "sayso-ext-authz", "sayso-listen", "sayso"],
+        &[
+            "sayso-authority",
+            "sayso-gateway",
+            "sayso-embed",
+            "sayso-ext-authz",
+            "sayso-listen",
+            "sayso-pdp",
+            "sayso",
+        ],
     ),
     // The doors of `sayso-ext-authz` are called over HTTP/2 by its own tests.
     ("hyper", &["sayso-gateway", "sayso-ext-authz", "sayso-listen"]),

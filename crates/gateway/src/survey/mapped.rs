@@ -8,7 +8,7 @@ use sayso_protocol::Json;
 #[async_trait]
 impl Lister for Upstream {
     async fn list(&self) -> Option<Vec<Json>> {
-        self.listing()
+        self.pages()
             .await
             .inspect_err(|fault| tracing::warn!("the server's tools are not known: {fault}"))
             .ok()

@@ -299,6 +299,10 @@ fn a_set_that_cannot_decide_is_refused_with_its_place() {
         let said = refused(&files);
         assert!(words.iter().all(|word| said.contains(word)), "{said}");
     }
+}
+
+#[test]
+fn a_folder_that_is_none_or_too_large_is_refused() {
     let missing = Embedded::open(EmbeddedSettings::new("/nonexistent/policies")).err().unwrap().to_string();
     assert!(missing.contains("/nonexistent/policies: cannot be read"), "{missing}");
     let dir = folder(&[]);

@@ -21,7 +21,7 @@ use sayso_enforce::authority::keys::KnownKeys;
 use sayso_enforce::listing::Reader;
 use sayso_enforce::resource::ToolSettings;
 use sayso_fetch::{Client, Reach};
-use sayso_gateway::{Enforcement, Gateway, GatewayConfig, ResourceConfig, UpstreamConfig};
+use sayso_gateway::{Enforcement, Gateway, GatewayConfig, ResourceConfig, Upstream, UpstreamConfig};
 use sayso_owner::registry::{ResourceServer, Standing};
 use sayso_owner::store::Store;
 use sayso_owner::unit::{Owner, Unit};
@@ -112,6 +112,8 @@ struct Services {
     gateway: (TcpListener, Gateway),
     vault: Option<(TcpListener, vault::Vault)>,
     keeper: Option<Keeper>,
+    /// A server that is listened to for changes and no more.
+    heard: Option<Upstream>,
     introducer: Option<Introducer>,
     metrics: (Listening, Metrics),
 }
@@ -159,7 +161,12 @@ impl Parts {
         };
         let gateway = Gateway::observed(config, Arc::new(clock::now), Some(metrics.decisions()))?;
         let first = FirstPolicy::of(home)?;
-        let keeper = behind.watched.map(|watched| Keeper {
+        // What no owner is asked about needs no listing of hers; its server is listened to all the same.
+        let (watched, heard) = match wanted.asked {
+            Asked::Policy => (None, behind.watched.map(|watched| watched.upstream)),
+            Asked::Owner | Asked::Both | Asked::Nobody => (behind.watched, None),
+        };
+        let keeper = watched.map(|watched| Keeper {
             gateway: gateway.clone(),
             authority: Arc::clone(&authority),
             watched,
@@ -174,6 +181,7 @@ impl Parts {
             gateway: (gateway_listener, gateway),
             vault: behind.vault,
             keeper,
+            heard,
             introducer,
             metrics: (listening, metrics),
         };
@@ -189,7 +197,7 @@ impl Parts {
     /// Serves until `stopped` turns true.
     pub(super) fn serve(self, stopped: &watch::Receiver<bool>) -> JoinSet<()> {
         let until = || roles::until(stopped);
-        let Services { authority, gateway: (listener, gateway), vault, keeper, introducer, metrics } =
+        let Services { authority, gateway: (listener, gateway), vault, keeper, heard, introducer, metrics } =
             self.services;
         let mut serving = JoinSet::new();
         serving.spawn(sayso_authority::serve(authority, self.authority, until()));
@@ -202,6 +210,15 @@ impl Parts {
             serving.spawn(async move {
                 tokio::select! {
                     () = keeper.keep() => {}
+                    () = end => {}
+                }
+            });
+        }
+        if let Some(upstream) = heard {
+            let end = until();
+            serving.spawn(async move {
+                tokio::select! {
+                    () = upstream.attend() => {}
                     () = end => {}
                 }
             });

@@ -9,6 +9,7 @@ use crate::listener::{check_host, check_origin};
 use crate::resource::{Enforcement, Resource, Tool};
 use bytes::Bytes;
 use http::{HeaderMap, Method};
+use sayso_protocol::canon::{self, S256};
 use sayso_protocol::Json;
 use sayso_protocol::json::Limits;
 use sayso_protocol::message::{
@@ -28,6 +29,10 @@ const LISTEN: &str = "subscriptions/listen";
 /// What a subscription may be to.
 const LISTS: [&str; 3] = ["toolsListChanged", "promptsListChanged", "resourcesListChanged"];
 const LAST_EVENT: &str = "last-event-id";
+
+/// What a further round of a call carries.
+const STATE: &str = "requestState";
+const RESPONSES: &str = "inputResponses";
 
 /// A request that goes no further.
 #[derive(Debug)]
@@ -76,6 +81,14 @@ pub(crate) struct ProtectedCall<'r> {
     pub(crate) operation: Option<Operation>,
     /// Whether it says more than an operation covers.
     pub(crate) says_more: bool,
+    /// What it answers, if it is a further round of a call.
+    pub(crate) follow_up: Option<FollowUp>,
+}
+
+/// The answer to a question of the tool's (D-11). It changes what the call does and is no part of its operation.
+pub(crate) struct FollowUp {
+    pub(crate) state: S256,
+    pub(crate) answers: Option<S256>,
 }
 
 impl From<Refusal> for TurnedAway {
@@ -217,7 +230,9 @@ fn protected<'r>(
         let refusal = "a protected call is not run as a task here; call again without declaring tasks";
         return Err(Refusal::new(Code::TaskNotServed, refusal).into());
     }
-    let says_more = says_more(request, &incoming.head.headers, tool);
+    let follow_up = follow_up(request, revision);
+    let says_more =
+        says_more(request, &incoming.head.headers, tool) || (follow_up.is_none() && answers(request));
     if says_more && tool.settings.single_use {
         return Err(says_more_refusal().into());
     }
@@ -227,19 +242,36 @@ fn protected<'r>(
         modern: revision.is_modern(),
         operation: Operation::of(tool.settings.tool.clone(), arguments).ok(),
         says_more,
+        follow_up,
     })
+}
+
+/// A round that can be told from every other: it carries the state it was asked with, and answers that have a canonical
+/// form. Older revisions have no rounds.
+fn follow_up(request: &Request, revision: Revision) -> Option<FollowUp> {
+    let params = request.params.as_ref().filter(|_| revision.is_modern())?;
+    let state = params.get(STATE)?.as_str()?;
+    let answers = match params.get(RESPONSES) {
+        None => None,
+        Some(answers @ Json::Object(_)) => Some(canon::s256(answers).ok()?),
+        Some(_) => return None,
+    };
+    Some(FollowUp { state: canon::s256_bytes(state.as_bytes()), answers })
+}
+
+/// Whether it speaks as a further round does.
+fn answers(request: &Request) -> bool {
+    let params = request.params.as_ref();
+    [STATE, RESPONSES].iter().any(|name| params.is_some_and(|params| params.get(name).is_some()))
 }
 
 /// A call that is approved one at a time carries what was approved and nothing beside it (D-10, D-11). Headers count:
 /// no signature has to cover them, and an upstream may act on one that mirrors no argument known here.
 fn says_more(request: &Request, headers: &HeaderMap, tool: &Tool) -> bool {
-    let answers = ["requestState", "inputResponses"];
-    let params = request.params.as_ref();
     let known = |name: &str| {
         ROUTING.contains(&name) || tool.settings.mirrors.iter().any(|mirror| mirror.header == name)
     };
     request.unknown_member().is_some()
-        || answers.iter().any(|name| params.is_some_and(|params| params.get(name).is_some()))
         || headers.keys().any(|name| name.as_str().starts_with("mcp-") && !known(name.as_str()))
 }
 

@@ -8,6 +8,7 @@
 mod body;
 mod events;
 mod headers;
+mod rounds;
 mod sessions;
 mod stream;
 mod way;
@@ -204,10 +205,11 @@ impl Carrier {
             true => Leaving::Ends,
             false => Leaving::RunsOn,
         };
-        let Clearance { token, closing, .. } = clearance;
+        let Clearance { token, closing, spent, asks, modern, .. } = clearance;
+        let asks = spent.filter(|_| asks && modern);
         // What says that a session is gone is not closed with it.
         let closing = closing.filter(|_| visit.is_some());
-        stream::carry(response, Terms { engine: self.engine.clone(), leaving, token, visit, closing, since })
+        stream::carry(response, Terms { engine: self.engine.clone(), leaving, token, visit, closing, asks, since })
     }
 
     async fn fail(&self, broken: Broken, spent: Option<AccessReport>) -> Refusal {

@@ -7,7 +7,7 @@ use crate::admit::{self, Admitted, Opened, ProtectedCall, Said, TurnedAway};
 use crate::authority::{Authority, Unavailable, random_text};
 use crate::call::{Head, Incoming};
 use crate::carry::Turned;
-use crate::grant::{Approval, Denied, Presented, prove_owner};
+use crate::grant::{Approval, Denied, Presented, not_continued, prove_owner};
 use crate::observe::{self, Known, Observer};
 use crate::policy;
 use crate::registry::Registry;
@@ -16,6 +16,7 @@ use crate::resource::{Resource, Tool};
 use crate::session::{self, Named, Session, Shown};
 use crate::verdict::{Permit, Verdict};
 use http::HeaderMap;
+use sayso_protocol::canon::S256;
 use sayso_protocol::payload::protection::{AccessReport, PermissionFault};
 use sayso_protocol::payload::refusal::{Code, Refusal};
 use sayso_protocol::{NegotiationId, Timestamp};
@@ -144,6 +145,15 @@ impl Engine {
         self.authority.report(&AccessReport { summary: Some(summary.to_owned()), ..call }).await
     }
 
+    /// Tells her authority that a call's tool asks for another round of it, by the state that the round will carry
+    /// (D-11).
+    ///
+    /// # Errors
+    /// When her authority cannot be told; the round will be refused.
+    pub async fn offer(&self, call: AccessReport, state: S256) -> Result<(), Unavailable> {
+        self.authority.report(&AccessReport { continuation: Some(state), summary: None, ..call }).await
+    }
+
     /// The answer to a call of a tool that no HTTP request carried: nobody can show a grant for it or prove anything,
     /// so it gets a ticket at most, for the resource's HTTP address (D-15).
     pub async fn turn_away(&self, tool: Option<&str>) -> Turned {
@@ -261,9 +271,13 @@ impl Engine {
     ) -> Result<Permit<O::Sender>, Denied> {
         let authority = self.authority.as_ref();
         let Some(presented) = Presented::read(&incoming.head.headers)? else {
-            return Err(Denied::Renegotiate);
+            return match &call.follow_up {
+                // What was asked, was asked of somebody who had a grant; a new one begins a new call.
+                Some(_) if call.tool.settings.single_use => Err(Denied::Refuse(not_continued())),
+                _ => Err(Denied::Renegotiate),
+            };
         };
-        let live = presented.introspect(authority).await?;
+        let live = presented.introspect(authority, call.follow_up.as_ref()).await?;
         trail.family = Some(live.family().clone());
         let covering = live.cover(resource, call.tool, self.now())?;
         let possessed = covering.prove(resource, call, incoming, self.now())?;

@@ -67,6 +67,8 @@ pub(super) fn grant(tool: &str, scope: &str, seed: u8) -> LiveGrant {
         consequence: None,
         single_use: false,
         operation: None,
+        bind: false,
+        continuation: None,
     }
 }
 

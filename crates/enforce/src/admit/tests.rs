@@ -313,7 +313,7 @@ fn a_call_approved_one_at_a_time_says_no_more_than_was_approved() {
     let body = call_body("execute_trade", "{}");
     let extras = [
         body.replace(r#""name""#, r#""note":1,"name""#),
-        body.replace(r#""name""#, r#""requestState":"s","name""#),
+        body.replace(r#""name""#, r#""requestState":7,"name""#),
         body.replace(r#""name""#, r#""inputResponses":{},"name""#),
         body.replace(r#""_meta":{"#, r#""_meta":{"com.example/amount":9,"#),
     ];

@@ -99,6 +99,8 @@ fn grant(tool: &str, scope: &str) -> LiveGrant {
         consequence: None,
         single_use: false,
         operation: None,
+        bind: false,
+        continuation: None,
     }
 }
 

@@ -6,11 +6,13 @@
 pub mod http;
 pub mod keys;
 mod pat;
+#[cfg(feature = "scripted")]
+pub mod scripted;
 
 use async_trait::async_trait;
 use sayso_protocol::canon::S256;
 use sayso_protocol::payload::protection::{
-    AccessReport, Continuation, ConsumeReply, Inactive, Introspection, PermissionFault, PermissionReply,
+    AccessReport, ConsumeReply, Continuation, Inactive, Introspection, PermissionFault, PermissionReply,
     PermissionRequest,
 };
 

@@ -4,13 +4,16 @@
 //! Pure: nothing here asks, waits or remembers. What is not known to be allowed is refused (CORE-84); the body alone
 //! says what a request is.
 
+mod listen;
+
 use crate::call::{Body, Head, Incoming};
 use crate::listener::{check_host, check_origin};
 use crate::resource::{Enforcement, Resource, Tool};
 use bytes::Bytes;
 use http::{HeaderMap, Method};
-use sayso_protocol::canon::{self, S256};
+use listen::Heard;
 use sayso_protocol::Json;
+use sayso_protocol::canon::{self, S256};
 use sayso_protocol::json::Limits;
 use sayso_protocol::message::{
     self, Message, MessageFault, Request, RequestId, reconcile, reconcile_mirrors,
@@ -25,9 +28,6 @@ const ROUTING: [&str; 4] = ["mcp-protocol-version", "mcp-method", "mcp-name", "m
 const NO_ARGUMENTS: &Json = &Json::Object(Vec::new());
 
 const INITIALIZE: &str = "initialize";
-const LISTEN: &str = "subscriptions/listen";
-/// What a subscription may be to.
-const LISTS: [&str; 3] = ["toolsListChanged", "promptsListChanged", "resourcesListChanged"];
 const LAST_EVENT: &str = "last-event-id";
 
 /// What a further round of a call carries.
@@ -126,10 +126,13 @@ fn is_bodiless(method: &Method) -> bool {
     *method == Method::GET || *method == Method::DELETE
 }
 
+/// `within` as in [`check_head`]; `trims` says whether what is let through is carried by its host, which may then be less
+/// than what came.
 pub(crate) fn admit<'r>(
     resource: &'r Resource,
     incoming: &Incoming,
     within: bool,
+    trims: bool,
 ) -> Result<Admitted<'r>, TurnedAway> {
     check_head(resource, &incoming.head, within)?;
     let limit = resource.settings().body_limit;
@@ -146,14 +149,11 @@ pub(crate) fn admit<'r>(
         return Err(MessageFault::not_served(404, message.request_id().cloned()).into());
     }
     if resource.opens(method) {
-        let enforced = resource.settings().enforcement == Enforcement::Uma;
-        if method == LISTEN && enforced && !hears_lists_alone(&message) {
-            return Err(MessageFault::not_heard(message.request_id().cloned()).into());
-        }
+        let body = heard(resource, &message, body, trims)?;
         // The signature of an open request is never verified, so it cannot stand in for the host list.
         check_host(&resource.settings().hosts, &incoming.head)?;
         let said = if method == INITIALIZE { Said::Initialize } else { Said::Open };
-        return Ok(Admitted::Open(Opened { body: body.clone(), modern: revision.is_modern(), said }));
+        return Ok(Admitted::Open(Opened { body, modern: revision.is_modern(), said }));
     }
     match &message {
         Message::Request(request) if uma_class(method) == UmaClass::Protected => {
@@ -170,14 +170,18 @@ pub(crate) fn admit<'r>(
     }
 }
 
-/// Whether a subscription asks for changed lists and nothing else. What a resource holds, and what a task came to, is not
-/// told to whoever listens, even where the method is opened by name.
-fn hears_lists_alone(message: &Message) -> bool {
-    let Message::Request(request) = message else { return false };
-    let wanted = request.params.as_ref().and_then(|params| params.get("notifications"));
-    wanted.is_none_or(|wanted| {
-        wanted.as_object().is_some_and(|wanted| wanted.iter().all(|(name, _)| LISTS.contains(&name.as_str())))
-    })
+/// The body of an open method as it may be forwarded. Of what a resource holds, and of what a task came to, a subscription
+/// hears nothing, even where its method is opened by name.
+fn heard(resource: &Resource, message: &Message, body: &Bytes, trims: bool) -> Result<Bytes, MessageFault> {
+    let enforced = resource.settings().enforcement == Enforcement::Uma;
+    if message.method() != Some(listen::METHOD) || !enforced {
+        return Ok(body.clone());
+    }
+    match listen::heard(message, body) {
+        Heard::All => Ok(body.clone()),
+        Heard::Trimmed(less) if trims => Ok(less),
+        Heard::Trimmed(_) | Heard::Nothing => Err(MessageFault::not_heard(message.request_id().cloned())),
+    }
 }
 
 /// What is neither open nor protected, where there is a session it can belong to.

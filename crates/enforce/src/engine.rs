@@ -44,6 +44,7 @@ pub struct Engine {
     replay: Arc<Replay>,
     clock: Clock,
     observer: Option<Arc<dyn Observer>>,
+    trims: bool,
 }
 
 /// What is known of a call when its verdict is told.
@@ -61,13 +62,19 @@ impl Engine {
         replay: Arc<Replay>,
         clock: Clock,
     ) -> Self {
-        Self { registry: registry.into(), authority, replay, clock, observer: None }
+        Self { registry: registry.into(), authority, replay, clock, observer: None, trims: false }
     }
 
     /// The same engine, counted.
     #[must_use]
     pub fn observed(self, observer: Option<Arc<dyn Observer>>) -> Self {
         Self { observer, ..self }
+    }
+
+    /// The same engine for a host that forwards what a permit carries, which may be less than what came.
+    #[must_use]
+    pub(crate) fn carried(self) -> Self {
+        Self { trims: true, ..self }
     }
 
     /// The resource as it is now.
@@ -113,7 +120,7 @@ impl Engine {
         // What is decided about one request is decided by one registry, whatever is learnt meanwhile.
         let resource = self.registry.snapshot();
         let mut trail = Trail::default();
-        let (tool, verdict) = match admit::admit(&resource, incoming, session.is_some()) {
+        let (tool, verdict) = match admit::admit(&resource, incoming, session.is_some(), self.trims) {
             Ok(Admitted::Open(open)) => match session {
                 None => (None, Verdict::Permit(Permit::open(open, None))),
                 Some(session) => (None, self.hear(&resource, incoming, open, session, &mut trail).await),

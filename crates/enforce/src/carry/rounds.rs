@@ -111,10 +111,14 @@ mod tests {
 
     #[test]
     fn only_a_result_that_asks_with_a_state_asks() {
-        let says = |result: &str| asked(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#).as_bytes());
+        let says =
+            |result: &str| asked(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#).as_bytes());
         let state = Some(s256_bytes(b"s\n"));
         assert_eq!(says(r#"{"resultType":"input_required","requestState":"s\n"}"#), state);
-        assert_eq!(says(r#"{"requestState":"s\u000a","inputRequests":{},"resultType":"input_required"}"#), state);
+        assert_eq!(
+            says(r#"{"requestState":"s\u000a","inputRequests":{},"resultType":"input_required"}"#),
+            state
+        );
         for silent in [
             r#"{"resultType":"complete","requestState":"s"}"#,
             r#"{"requestState":"s"}"#,

@@ -92,7 +92,10 @@ async fn every_other_round_is_refused_and_takes_nothing() {
         (r#""inputResponses":{},"#, "answers to nothing"),
         (r#""requestState":7,"inputResponses":{},"#, "a state that is no text"),
         (r#""requestState":"one","inputResponses":[],"#, "answers that are no object"),
-        (r#""requestState":"one","inputResponses":{"n":123456789012345678901},"#, "answers without a canonical form"),
+        (
+            r#""requestState":"one","inputResponses":{"n":123456789012345678901},"#,
+            "answers without a canonical form",
+        ),
         (r#""requestState":"one","note":1,"#, "something else beside"),
     ] {
         is_refused(resuming(), signed_round(members), Code::InvalidRequest, what).await;
@@ -102,10 +105,9 @@ async fn every_other_round_is_refused_and_takes_nothing() {
 // D-11
 #[tokio::test]
 async fn a_round_that_is_no_longer_there_has_one_word() {
-    for (reason, code) in [
-        ("already_consumed", Code::ContinuationRefused),
-        ("connection_revoked", Code::AccessRevoked),
-    ] {
+    for (reason, code) in
+        [("already_consumed", Code::ContinuationRefused), ("connection_revoked", Code::AccessRevoked)]
+    {
         let scene = Scene::with(resuming());
         dead(&scene, reason);
         assert_eq!(scene.code(&signed_round(BOTH)).await, code);
@@ -176,7 +178,8 @@ impl Authority for Older {
     async fn permission(
         &self,
         request: &sayso_protocol::payload::protection::PermissionRequest,
-    ) -> Result<Result<sayso_protocol::payload::protection::PermissionReply, PermissionFault>, Unavailable> {
+    ) -> Result<Result<sayso_protocol::payload::protection::PermissionReply, PermissionFault>, Unavailable>
+    {
         self.0.permission(request).await
     }
 

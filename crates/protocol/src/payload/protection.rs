@@ -8,8 +8,8 @@ use super::operation::Operation;
 use super::rpt::{Confirmation, Permission};
 use crate::canon::S256;
 use crate::id::{ClientId, NegotiationId, OwnerName, ResourceId, Scope, Timestamp, ToolName};
-use crate::key::Thumbprint;
 use crate::json::{self, Json, Limits};
+use crate::key::Thumbprint;
 use serde::{Deserialize, Serialize};
 
 /// What an enforcement point registers to get a ticket (BASE-02).

@@ -96,7 +96,8 @@ pub fn every_edit_is_a_version(place: &dyn Place) {
     let first = wait(stage.any(0).terms(&template("ns-alice/reading/v1"))).unwrap().unwrap();
     let saved = race(CALLERS, |caller| {
         let terms = TermsEdit { purpose: Some(format!("purpose {caller}")), ..TermsEdit::default() };
-        edit(&stage, caller, "reading", &Edit { ask_me: Some(caller % 2 == 0), terms, ..Edit::default() }).unwrap()
+        edit(&stage, caller, "reading", &Edit { ask_me: Some(caller % 2 == 0), terms, ..Edit::default() })
+            .unwrap()
     });
     let mut versions: Vec<i64> = saved.iter().map(|unit| unit.version).collect();
     versions.sort_unstable();

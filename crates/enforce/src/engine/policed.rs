@@ -5,7 +5,7 @@
 
 use super::Engine;
 use crate::access_token::{AccessTokens, TokenFault};
-use crate::admit::{Heard, Opened, Said};
+use crate::admit::{Opened, Said, Unjudged};
 use crate::bearer::{BearerChallenge, Holder, ShownToken, shown};
 use crate::call::Incoming;
 use crate::policy::{Leave, Objection, PolicyRefusal, Question};
@@ -50,7 +50,7 @@ impl Engine {
         &self,
         resource: &Resource,
         incoming: &Incoming,
-        heard: Heard,
+        said: Unjudged,
         session: Option<&Arc<Session>>,
     ) -> Verdict<S> {
         // INVARIANT: only such a resource hears anything in this way.
@@ -58,7 +58,7 @@ impl Engine {
             let text = "nobody can decide about this here";
             return Verdict::Refuse(Refusal::new(Code::TemporarilyUnavailable, text));
         };
-        match self.walk_policed(resource, policed, incoming, heard, session).await {
+        match self.walk_policed(resource, policed, incoming, said, session).await {
             Ok(permit) => Verdict::Permit(permit),
             Err(stop) => stop.into(),
         }
@@ -69,10 +69,10 @@ impl Engine {
         resource: &Resource,
         Policed { policy, tokens }: &Policed,
         incoming: &Incoming,
-        heard: Heard,
+        said: Unjudged,
         session: Option<&Arc<Session>>,
     ) -> Result<Permit<S>, Stop> {
-        let Heard { opened, revision, message } = heard;
+        let Unjudged { opened, revision, message } = said;
         let token = self.validate(resource, tokens.as_ref(), incoming).await?;
         let holder = Holder::of(&token);
         // Before it is looked at whose it is: should the session end meanwhile, this is closed.

@@ -17,6 +17,7 @@ mod policed;
 mod possession;
 mod property;
 mod replayed;
+mod rounds;
 mod sessions;
 mod vectors;
 

@@ -42,6 +42,9 @@ pub(crate) fn beside_a_policy(says: &str) -> Vec<Vector> {
     let mut all = all();
     for vector in &mut all {
         vector.policy = Some(Scripted::beside_her(says));
+        if vector.introspection["active"] == true {
+            vector.introspection["sub"] = "pw:agent".into();
+        }
         if vector.verdict["kind"] != "permit" {
             // What ends with the last answer got past the policy.
             if !vector.asked.contains(&"consume".to_owned()) {

@@ -2,6 +2,7 @@
 //! (`embedded`) and that one served to others (`serve`). Each is a [`sayso_coaz::DecisionPoint`].
 //! It knows nothing of UMA; what of an answer is a yes is `sayso-coaz`'s.
 
+pub mod client;
 #[cfg(feature = "cedar")]
 pub mod embedded;
 pub mod serve;

@@ -46,7 +46,7 @@ const ARROWS: [(&str, &[&str]); 13] = [
 ];
 
 /// Dependencies that carry a power, and the only crates that may hold it.
-const POWERS: [(&str, &[&str]); 11] = [
+const POWERS: [(&str, &[&str]); 12] = [
     ("reqwest", &["sayso-fetch"]),
     ("rusqlite", &["sayso-authority"]),
     // Of the host inside a server, for its examples alone.
@@ -67,6 +67,7 @@ const POWERS: [(&str, &[&str]); 11] = [
     ("cel", &["sayso-coaz"]),
     ("cedar-policy", &["sayso-pdp"]),
     ("cedar-policy-core", &["sayso-pdp"]),
+    ("jsonwebtoken", &["sayso-enforce"]),
     ("prost", &["sayso-ext-authz"]),
     ("rmcp", &["sayso-embed", "sayso"]),
     ("clap", &["sayso"]),

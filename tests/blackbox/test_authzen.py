@@ -200,6 +200,7 @@ def test_a_semantic_says_where_it_ends(engine, semantic, decisions):
 # ---- metadata ------------------------------------------------------------------------------------------------
 
 
+# COAZ-FW-28, COAZ-MCP-21
 def test_the_metadata_names_it_and_what_it_offers(engine):
     response = send("GET", engine.metadata_url)
     assert response.status == 200, response

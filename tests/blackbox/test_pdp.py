@@ -173,12 +173,13 @@ def test_off_loopback_it_speaks_tls_and_wants_the_secret(tmp_path):
         shown = secret.read_text().strip()
         assert len(shown) >= 32 and pdp.ready["pdp"] == url
         trust = ssl.create_default_context(cafile=TLS / "cert.pem")
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=trust))
 
         def ask(**headers):
             request = urllib.request.Request(pdp.ready["evaluation"], json.dumps(CALL).encode(),
                                              {"Content-Type": "application/json"} | headers)
             try:
-                with urllib.request.urlopen(request, context=trust, timeout=10) as response:
+                with opener.open(request, timeout=10) as response:
                     return response.status, json.loads(response.read())
             except urllib.error.HTTPError as refusal:
                 return refusal.code, refusal.read().decode()

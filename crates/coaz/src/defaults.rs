@@ -138,3 +138,16 @@ fn mapping(
     mapping.names_server = names_server;
     Ok(mapping)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shapes_are_those_of_the_mappings() {
+        let extra = EXTRA_DEFAULTS.iter().map(ToString::to_string).collect();
+        let all = crate::expr::roomy(|| Defaults::compile(Revision::July2026, &extra)).unwrap().unwrap();
+        let shapes: BTreeSet<&str> = default_shapes().iter().map(|shape| shape.method).collect();
+        assert_eq!(shapes, all.0.keys().map(String::as_str).collect());
+    }
+}

@@ -9,6 +9,7 @@ use super::policies::Policies;
 use super::{Current, EmbeddedSettings};
 use std::sync::Weak;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::time::Duration;
 
 /// A thread that looks until this is dropped.
 pub(super) struct Watch(#[expect(dead_code, reason = "what is dropped tells the thread to end")] Sender<()>);
@@ -24,6 +25,8 @@ struct Seen {
     lost: u32,
 }
 
+/// The least time between two looks.
+const LEAST: Duration = Duration::from_millis(10);
 /// So often in a row, and somebody is told.
 const LOST: u32 = 2;
 
@@ -35,7 +38,7 @@ impl Watch {
     ) -> Result<Self, BadPolicies> {
         let (sender, ended) = mpsc::channel();
         let path = settings.policies.clone();
-        let every = settings.every;
+        let every = settings.every.max(LEAST);
         let mut seen = Seen { settings, settled: Some(decides), fresh: None, lost: 0 };
         let look = move || {
             while ended.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {

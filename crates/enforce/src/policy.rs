@@ -4,6 +4,8 @@
 //! every decision is a no (COAZ-FW-43). Without the feature `coaz` there is no [`Policy`] to be had, so a resource that
 //! asks one cannot be made.
 
+#![cfg_attr(not(feature = "coaz"), expect(dead_code, reason = "in such a build nobody is asked"))]
+
 #[cfg(feature = "coaz")]
 mod asked;
 #[cfg(feature = "coaz")]

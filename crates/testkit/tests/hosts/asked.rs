@@ -69,11 +69,15 @@ async fn over_grpc(authorizer: ExtAuthz, request: Request<String>) -> Response<B
     };
     let request = Some(Asked { http: Some(message) });
     let told = authorizer.answer(CheckRequest { attributes: Some(Attributes { request }) }).await.told;
-    let (status, body) = match told.unwrap() {
-        Answer::Ok(_) => (200, String::new()),
-        Answer::Denied(denied) => (denied.status.unwrap().code, denied.body),
+    let (status, body, lines) = match told.unwrap() {
+        Answer::Ok(_) => (200, String::new(), vec![]),
+        Answer::Denied(denied) => (denied.status.unwrap().code, denied.body, denied.headers),
     };
     let mut response = Response::new(Body::from(body));
+    for line in lines.into_iter().filter_map(|line| line.header) {
+        let name = http::HeaderName::from_bytes(&line.key).unwrap();
+        response.headers_mut().append(name, http::HeaderValue::from_bytes(&line.value).unwrap());
+    }
     *response.status_mut() = StatusCode::from_u16(u16::try_from(status).unwrap()).unwrap();
     response
 }

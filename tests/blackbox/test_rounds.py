@@ -79,7 +79,7 @@ def test_a_call_that_was_approved_once_is_answered_once_where_she_chose_it(askin
     grant, state = asking.asked()
     for what, response, answer in [
         ("changed", asking.answer(grant, state + "x"), ()),
-        ("none", asking.call(grant.token, inputResponses=ANSWERS), (400, "invalid_request")),
+        ("none", asking.call(grant.token, inputResponses=ANSWERS), (403, "already_consumed")),
         ("other arguments", asking.answer(grant, state, arguments={"to": "eve"}), (403, "operation_mismatch")),
         ("another key", asking.answer(grant, state, agent=Agent()), (401, "invalid_token")),
     ]:
@@ -91,7 +91,7 @@ def test_a_call_that_was_approved_once_is_answered_once_where_she_chose_it(askin
     refused(asking.answer(grant, state))
     assert len(asking.sent()) == 1
     rows = [row for row in asking.owner.ledger() if row["family"] == grant.negotiation.family]
-    assert [row["kind"] for row in rows] == ["promised", "approved", "touched", "touched"]
+    assert [row["kind"] for row in rows] == ["promised", "connected", "approved", "touched", "touched"]
     assert rows[-1]["entry"]["answers_s256"].startswith("s256:") and "really" not in str(rows)
 
 

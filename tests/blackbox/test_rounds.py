@@ -114,6 +114,8 @@ def test_without_her_choice_or_after_it_nothing_is_answered(asking):
     asking.bind("unbind")
     refused(asking.answer(grant, state))
     asking.bind()
+    refused(asking.answer(grant, state))  # What she ended does not come back.
+    grant, state = asking.asked()
     asking.owner.revoke(asking.agent.handle)
     refused(asking.answer(grant, state), error="access_revoked")
     assert asking.sent() == []

@@ -165,12 +165,12 @@ async fn her_page_says_what_she_will_not_see() {
     let browser = crate::browser::Browser::of(&house, &house.alice).await;
     let agent = Agent::new();
     let mut plain = agent.negotiate(&house, &house.alice, "execute_trade").await;
-    assert_eq!(plain.commit().await.refusal().1, "request_submitted");
+    assert_eq!(plain.commit().await.json()["error"], "request_submitted");
     assert!(!browser.home().await.contains(UNSEEN));
     assert_eq!(house.hers_put("trading", json!({ "bind": true })).await.status, 200);
     let bound = Agent::new();
     let mut talk = bound.negotiate(&house, &house.alice, "execute_trade").await;
-    assert_eq!(talk.commit().await.refusal().1, "request_submitted");
+    assert_eq!(talk.commit().await.json()["error"], "request_submitted");
     let page = browser.home().await;
     assert_eq!(page.matches(UNSEEN).count(), 1, "beside the one request that was made since");
     assert!(

@@ -2,13 +2,17 @@
 //!
 //! Every listener of ours is served here, so that one bound holds at all of them. Whom a listener serves, and which
 //! hosts and origins, is its router's to decide. What is under way when the shutdown comes may end within a grace period.
-//! TLS is ahead of this listener or not at all (D-42).
+//! TLS is ahead of a listener, or spoken here where it may be reached from elsewhere (D-42).
 
 #[cfg(feature = "http2")]
 mod http2;
+#[cfg(feature = "tls")]
+mod tls;
 
 #[cfg(feature = "http2")]
 pub use http2::listen_http2;
+#[cfg(feature = "tls")]
+pub use tls::{BadTls, Tls, listen_tls};
 
 use axum::Router;
 use hyper::server::conn::http1;
@@ -17,6 +21,7 @@ use hyper_util::server::graceful::GracefulConnection;
 use hyper_util::service::TowerToHyperService;
 use std::pin::pin;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -89,9 +94,15 @@ async fn attend<T>(
 }
 
 async fn converse(stream: TcpStream, router: Router, closed: watch::Receiver<bool>) {
-    if stream.set_nodelay(true).is_err() {
-        return;
+    if stream.set_nodelay(true).is_ok() {
+        talk(stream, router, closed).await;
     }
+}
+
+async fn talk<S>(stream: S, router: Router, closed: watch::Receiver<bool>)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)

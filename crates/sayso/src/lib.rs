@@ -10,7 +10,11 @@ pub mod local;
 mod metrics;
 mod origin;
 pub mod owner;
+#[cfg(feature = "cedar")]
+pub mod pdp;
 pub mod roles;
+#[cfg(feature = "cedar")]
+mod secret;
 mod settings;
 mod tables;
 mod terminal;

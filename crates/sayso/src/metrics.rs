@@ -47,6 +47,12 @@ struct Decisions {
     timed: Histogram,
 }
 
+#[cfg(feature = "cedar")]
+struct PolicyDecisions {
+    counted: Family<[Label; 1], Counter>,
+    timed: Histogram,
+}
+
 struct Negotiations {
     counted: Family<[Label; 1], Counter>,
     timed: Timed,
@@ -82,6 +88,17 @@ impl Metrics {
         Observed::by(Arc::new(Negotiations { counted, timed }))
     }
 
+    /// Counts decisions of a policy decision point.
+    #[cfg(feature = "cedar")]
+    pub(crate) fn policy_decisions(&mut self) -> Arc<dyn sayso_pdp::serve::Observer> {
+        let counted = Family::default();
+        let timed = Histogram::new(BOUNDS);
+        self.registry.register("pdp_decisions", "Decisions on requests of others", counted.clone());
+        let help = "From the request to its decision";
+        self.registry.register_with_unit("pdp_decision", help, Unit::Seconds, timed.clone());
+        Arc::new(PolicyDecisions { counted, timed })
+    }
+
     /// Shows how many requests wait in this store.
     pub(crate) fn pending(&mut self, store: Arc<dyn Store>) {
         let gauge = Family::default();
@@ -113,6 +130,14 @@ impl Waiting {
 impl sayso_enforce::Observer for Decisions {
     fn decided(&self, outcome: Outcome, reason: &'static str, took: Duration) {
         self.counted.get_or_create(&[("outcome", outcome.as_str()), ("reason", reason)]).inc();
+        self.timed.observe(took.as_secs_f64());
+    }
+}
+
+#[cfg(feature = "cedar")]
+impl sayso_pdp::serve::Observer for PolicyDecisions {
+    fn decided(&self, result: &'static str, took: Duration) {
+        self.counted.get_or_create(&[("result", result)]).inc();
         self.timed.observe(took.as_secs_f64());
     }
 }

@@ -12,6 +12,7 @@ mod origin;
 pub mod owner;
 #[cfg(feature = "cedar")]
 pub mod pdp;
+mod policed;
 pub mod roles;
 #[cfg(feature = "cedar")]
 mod secret;

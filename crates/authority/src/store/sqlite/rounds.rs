@@ -98,12 +98,13 @@ impl Of {
 /// A grant as it is to the round of its call that was offered under `state`.
 fn find(db: &Connection, of: &Of, state: &S256) -> Result<Found, Fault> {
     let Some(found) = of.standing(db)? else { return Ok(Found::Unknown) };
+    let handle = found.rpt.sub.clone();
     Ok(match &found.dead {
-        None => Found::Live(Box::new(found.described())),
+        None => Found::Live(Box::new(found.described()), handle),
         Some(Inactive::AlreadyConsumed) if waits(db, of, state)? => {
             let mut grant = found.described();
             grant.continuation = Some(state.clone());
-            Found::Live(Box::new(grant))
+            Found::Live(Box::new(grant), handle)
         }
         Some(reason) => Found::Dead(reason.clone()),
     })

@@ -59,7 +59,7 @@ impl Made {
     fn on(stage: &Stage) -> Self {
         let agent = stage.admitted();
         let (family, token) = stage.single_use(&agent);
-        let Found::Live(grant) = stage.found(0, &token) else { panic!("the grant lives") };
+        let Found::Live(grant, _) = stage.found(0, &token) else { panic!("the grant lives") };
         assert!(grant.continuation.is_none());
         let operation = grant.operation.unwrap();
         assert_eq!(stage.consume(1, &token, "the-call"), spent());
@@ -93,7 +93,7 @@ pub fn a_round_is_taken_once(place: &dyn Place) {
     for _ in 0..ROUNDS {
         let made = Made::on(&stage);
         assert!(offer(&stage, 0, &made.family, "one"));
-        let Found::Live(grant) = found(&stage, 1, &made.token, "one", NOW) else { panic!("it waits") };
+        let Found::Live(grant, _) = found(&stage, 1, &made.token, "one", NOW) else { panic!("it waits") };
         assert_eq!((grant.continuation, grant.bind, grant.single_use), (Some(state("one")), true, true));
         let round = made.round("one");
         let replies = race(CALLERS, |caller| {
@@ -162,14 +162,14 @@ pub fn a_round_is_of_one_call(place: &dyn Place) {
     // A grant that is not spent yet carries no round, and neither does one for many calls.
     let (family, unspent) = stage.single_use(&other.agent);
     assert!(!offer(&stage, 0, &family, "asked"));
-    let Found::Live(grant) = found(&stage, 0, &unspent, "asked", NOW) else { panic!("it lives") };
+    let Found::Live(grant, _) = found(&stage, 0, &unspent, "asked", NOW) else { panic!("it lives") };
     assert_eq!((grant.continuation, grant.bind), (None, true));
     let round = Continuation { operation: grant.operation.unwrap(), ..other.round("asked") };
     assert_eq!(resume(&stage, 0, &unspent, "try", &round, NOW), refused(UNKNOWN_CONTINUATION));
     assert_eq!(stage.consume(0, &unspent, "try"), spent());
     let (family, many) = stage.reusable(&other.agent);
     assert!(!offer(&stage, 0, &family, "asked"));
-    let Found::Live(grant) = found(&stage, 0, &many, "asked", NOW) else { panic!("it lives") };
+    let Found::Live(grant, _) = found(&stage, 0, &many, "asked", NOW) else { panic!("it lives") };
     assert_eq!((grant.continuation, grant.bind), (None, false));
 }
 

@@ -14,6 +14,7 @@ pub mod key;
 pub mod message;
 pub mod method;
 pub mod payload;
+pub mod seal;
 pub mod sig;
 pub mod ticket;
 

@@ -12,6 +12,7 @@ mod origin;
 pub mod owner;
 pub mod roles;
 mod settings;
+pub mod shim;
 mod tables;
 mod terminal;
 pub mod up;

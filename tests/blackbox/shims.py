@@ -5,16 +5,20 @@ import asyncio
 import json
 import threading
 import time
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
+import httpx2
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 from mcp.types import ElicitResult
 
-from cast import binary, environment
+from cast import Process, binary, environment
 
 ERAS = ["legacy", "auto"]
+WAYS = ["stdio", "http"]
 PATIENCE = 120
 
 
@@ -73,6 +77,12 @@ class Later(threading.Thread):
         self.start()
 
     def run(self):
+        try:
+            self.answer_one()
+        except OSError:
+            pass  # the house is gone, and the test with it
+
+    def answer_one(self):
         deadline = time.monotonic() + PATIENCE
         while not (waiting := self.house.owner.pending()):
             if time.monotonic() > deadline:
@@ -145,3 +155,40 @@ class Forger:
     def __exit__(self, *_):
         self.server.shutdown()
         self.server.server_close()
+
+
+class Listening(Process):
+    """A shim over HTTP, with what a client needs to reach it. Started again, it is at the same address."""
+
+    def __init__(self, resource, folder, *more):
+        folder.mkdir(exist_ok=True)
+        super().__init__(folder, folder / "shim.log")
+        self.resource, self.more, self.listen = resource, more, "127.0.0.1:0"
+        self.start()
+
+    def start(self):
+        self.launch("shim", self.resource, "--listen", self.listen, *map(str, self.more))
+        self.url, self.listen = self.ready["url"], self.ready["url"].split("/")[2]
+        self.secret = Path(self.ready["secret_file"]).read_text().strip()
+
+    def restart(self):
+        self.kill()
+        self.start()
+
+    def transport(self):
+        """What the Python SDK connects through."""
+        http = httpx2.AsyncClient(headers={"authorization": f"Bearer {self.secret}"}, timeout=PATIENCE)
+        return streamable_http_client(self.url, http_client=http)
+
+
+@contextmanager
+def shim(way, resource, folder, *more):
+    """A shim, as what gives a client its server, afresh each time."""
+    if way == "stdio":
+        yield lambda: command(resource, folder, *more)
+        return
+    listening = Listening(resource, folder, *more)
+    try:
+        yield listening.transport
+    finally:
+        listening.kill()

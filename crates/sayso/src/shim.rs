@@ -3,9 +3,12 @@
 //! What the resource offers is passed through as it is; only a call that wants the owner's say is taken through the dance,
 //! and only the client's own person is asked about terms. Logs go to stderr, as everywhere.
 
+mod asked;
 mod carry;
 mod desk;
+mod door;
 mod edit;
+mod http;
 mod incoming;
 mod person;
 mod questions;
@@ -14,7 +17,9 @@ mod stdio;
 mod words;
 
 use anyhow::Context as _;
+use asked::Asked;
 use clap::Args;
+use door::Place;
 use sayso_agent::identity::read_key;
 use sayso_agent::{Agent, Allowed, Rule};
 use sayso_protocol::SigningKey;
@@ -36,11 +41,19 @@ const PATIENCE: u32 = 50;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     sayso shim http://127.0.0.1:8441/mcp\n  \
-    sayso shim http://127.0.0.1:8441/mcp --agree-up-to 86400 --agree-prohibited marketing\n\n\
+    sayso shim http://127.0.0.1:8441/mcp --agree-up-to 86400 --agree-prohibited marketing\n  \
+    sayso shim http://127.0.0.1:8441/mcp --listen 127.0.0.1:8450\n\n\
     In a client's configuration: {\"command\": \"sayso\", \"args\": [\"shim\", \"http://127.0.0.1:8441/mcp\"]}")]
 pub struct Command {
     /// The MCP endpoint, exactly as the resource names itself.
     resource_url: String,
+    /// Listen in place of standard input and output: unix:PATH, a socket for this user alone, or an address on loopback.
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<Place>,
+    /// With --listen ADDR: the secret that clients send as a bearer token (0600); drawn if there is none. By default
+    /// shim-secret in the folder of keys.
+    #[arg(long, value_name = "FILE", requires = "listen")]
+    secret_file: Option<PathBuf>,
     /// Folder of keys, receipts and grants; by default sayso in $XDG_CONFIG_HOME or ~/.config.
     #[arg(long, env = "SAYSO_CONFIG_DIR", value_name = "DIR")]
     config_dir: Option<PathBuf>,
@@ -102,6 +115,7 @@ struct Shim {
     hold: u32,
     patience: u32,
     seal: Seal,
+    asked: Asked,
 }
 
 /// Serves until its client is gone.
@@ -120,6 +134,10 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
         patience: command.patience,
         seal: Seal::new(&secret, &format!("rounds of {}", command.resource_url))?,
         resource: command.resource_url,
+        asked: Asked::default(),
     };
-    stdio::serve(Arc::new(shim)).await
+    let Some(place) = command.listen else { return stdio::serve(Arc::new(shim)).await };
+    let usual = || Ok::<_, anyhow::Error>(crate::agent::folder(command.config_dir)?.join("shim-secret"));
+    let secret = command.secret_file.map_or_else(usual, Ok)?;
+    http::serve(Arc::new(shim), &place, &secret).await
 }

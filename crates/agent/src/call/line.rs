@@ -70,6 +70,12 @@ pub enum Answer {
 }
 
 impl Line {
+    /// One more to the same server.
+    #[must_use]
+    pub fn another(&self) -> Line {
+        Line { dialled: self.dialled.clone(), state: Mutex::default() }
+    }
+
     /// In a session the host's client knows by name: the host's letters name it, and the host's client begins it.
     #[must_use]
     pub fn bound_to(self, signer: Option<SigningKey>) -> Line {

@@ -17,7 +17,7 @@ use sayso_protocol::canon::{S256, s256_of};
 use sayso_protocol::id::ToolName;
 use sayso_protocol::message::MessageFault;
 use serde_json::{Value, json};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
 /// What is said to the client about its call.
@@ -132,7 +132,17 @@ impl Case<'_> {
         let person = Person::new(manner, &self.client.out, &self.client.stop, token);
         self.errand.wait = self.shim.hold;
         self.errand.stop = Some(self.client.stop.clone());
-        let answer = self.dance(&self.errand, &person).await;
+        let mut answer = self.dance(&self.errand, &person).await;
+        if let Some((Question::Terms { family, .. }, _)) = &round.answered {
+            self.shim.asked.answered(family);
+        } else if let (true, Ok(Answer::Ended(Outcome::Later))) = (asks, &answer)
+            && let Some(Question::Terms { family, .. }) = person.put().map(|put| put.question)
+            && !self.shim.asked.is_first(&family)
+        {
+            // Somebody is being asked about these very terms; the answer is for all who wait.
+            self.shim.asked.wait(&family, Duration::from_secs(self.shim.hold.into())).await;
+            answer = self.dance(&self.errand, &person).await;
+        }
         let asked = match &answer {
             Ok(Answer::Ended(Outcome::Later)) => person.put().map(|put| (put.question, put.text)),
             Ok(Answer::Ended(Outcome::Waiting { authority, .. })) => {

@@ -160,16 +160,18 @@ class Forger:
 class Listening(Process):
     """A shim over HTTP, with what a client needs to reach it. Started again, it is at the same address."""
 
-    def __init__(self, resource, folder, *more):
+    def __init__(self, resource, folder, *more, listen="127.0.0.1:0"):
         folder.mkdir(exist_ok=True)
         super().__init__(folder, folder / "shim.log")
-        self.resource, self.more, self.listen = resource, more, "127.0.0.1:0"
+        self.resource, self.more, self.listen, self.secret = resource, more, listen, None
         self.start()
 
     def start(self):
         self.launch("shim", self.resource, "--listen", self.listen, *map(str, self.more))
-        self.url, self.listen = self.ready["url"], self.ready["url"].split("/")[2]
-        self.secret = Path(self.ready["secret_file"]).read_text().strip()
+        self.url = self.ready["url"]
+        if self.ready["secret_file"]:
+            self.listen = self.url.split("/")[2]
+            self.secret = Path(self.ready["secret_file"]).read_text().strip()
 
     def restart(self):
         self.kill()
@@ -192,3 +194,34 @@ def shim(way, resource, folder, *more):
         yield listening.transport
     finally:
         listening.kill()
+
+
+@contextmanager
+def port_to(path):
+    """A port on which the socket at a path is reached, byte for byte."""
+    async def pump(reader, writer):
+        while piece := await reader.read(65536):
+            writer.write(piece)
+            await writer.drain()
+        writer.close()
+
+    async def met(reader, writer):
+        try:
+            inward, outward = await asyncio.open_unix_connection(path)
+        except OSError:
+            writer.close()
+            return
+        ways = [asyncio.ensure_future(pump(reader, outward)), asyncio.ensure_future(pump(inward, writer))]
+        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        for end in (writer, outward):
+            end.close()
+        await asyncio.gather(*ways, return_exceptions=True)
+
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    server = asyncio.run_coroutine_threadsafe(asyncio.start_server(met, "127.0.0.1", 0), loop).result(10)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        loop.call_soon_threadsafe(server.close)
+        loop.call_soon_threadsafe(loop.stop)

@@ -91,7 +91,7 @@ def test_an_owner_who_answers_after_forty_seconds(many):
         assert "failed" not in said and not said["result"].get("isError"), (name, said)
         assert took > 39 and said["asked"][0]["name"] == "agree", (name, took)
         assert {asked["name"] for asked in said["asked"][1:]} == {"keep_waiting"}, name
-        assert all("cannot be reached" in message for message in said["told"]) and said["told"], (name, said["told"])
+        assert any("cannot be reached" in message for message in said["told"]), (name, said["told"])
         assert house.owner.kinds(owner.families[0]).count("touched") == 1, name
 
 

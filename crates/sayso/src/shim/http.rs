@@ -200,7 +200,7 @@ impl House {
         let name = sessions::name(&own);
         if sessions::take_ours(&mut own) && method == Method::DELETE {
             name.iter().for_each(|name| self.sessions.forget(name));
-            return answer::accepted();
+            return answer::ended();
         }
         let session = name.as_deref().map_or_else(|| self.sessions.none(), |name| self.known(name));
         let answered = if method == Method::GET {

@@ -157,3 +157,10 @@ pub(super) fn accepted() -> Response {
     *response.status_mut() = StatusCode::ACCEPTED;
     response
 }
+
+/// A session of the shim's own is no more.
+pub(super) fn ended() -> Response {
+    let mut response = accepted();
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response
+}

@@ -92,15 +92,17 @@ async fn prepare<'a>(
     } else {
         Round { asked: 0, answered: None, own: (None, None) }
     };
-    let mut letter = call.letter(&[]);
-    match &client.headers {
-        Some(own) => letter.headers.extend(own.clone()),
+    let letter = match &client.headers {
+        // The client's own headers say what it says in them, and the server compares.
+        Some(own) => {
+            Letter { headers: own.clone(), body: call.body.clone(), id: call.message.request_id().cloned() }
+        }
         None if modern => {
             let mirrors = shim.agent.mirrors(client.line, tool.as_str()).await.unwrap_or_default();
-            letter = call.letter(&mirrors);
+            call.letter(&mirrors)
         }
-        None => {}
-    }
+        None => call.letter(&[]),
+    };
     Ok((Case { shim, client, letter, errand, operation, began: Instant::now() }, round))
 }
 

@@ -57,7 +57,6 @@ async fn converse(
     let (questions, asks, running) = (Questions::default(), AtomicBool::new(false), Mutex::default());
     let pipe = Arc::new(Pipe { shim, older, newest, out, questions, asks, running });
     let mut lines = BufReader::new(input);
-    let ended = pipe.ended();
     loop {
         let line = tokio::select! {
             line = next(&mut lines) => line,
@@ -72,7 +71,6 @@ async fn converse(
         }
     }
     pipe.close().await;
-    drop((pipe, ended));
     writing.abort();
     Ok(ExitCode::SUCCESS)
 }
@@ -111,10 +109,6 @@ fn too_long() -> Bytes {
 }
 
 impl Pipe {
-    fn ended(&self) -> mpsc::Sender<Bytes> {
-        self.out.clone()
-    }
-
     async fn say(&self, line: Bytes) {
         // A client that is gone is noticed where lines are read.
         let _ = self.out.send(line).await;
@@ -304,7 +298,7 @@ impl Pipe {
             stopper.stop();
         }
         let quiet = async {
-            while !self.running().is_empty() {
+            while !self.running().is_empty() || self.out.capacity() < self.out.max_capacity() {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };

@@ -23,6 +23,8 @@ pub(super) struct Session {
     pub(super) line: Line,
     pub(super) questions: Questions,
     asks: bool,
+    /// Whether it is what all have who have none: in it nobody's id means anything to another.
+    shared: bool,
     running: Mutex<HashMap<String, Arc<Stopper>>>,
 }
 
@@ -31,7 +33,7 @@ pub(super) struct Running(Arc<Session>, String);
 
 impl Session {
     pub(super) fn new(line: Line, asks: bool) -> Session {
-        Session { line, questions: Questions::default(), asks, running: Mutex::default() }
+        Session { line, questions: Questions::default(), asks, shared: false, running: Mutex::default() }
     }
 
     /// Whether its client can be asked.
@@ -40,7 +42,9 @@ impl Session {
     }
 
     pub(super) fn running(self: &Arc<Self>, id: &RequestId, stopper: Arc<Stopper>) -> Running {
-        self.calls().insert(id.text().to_owned(), stopper);
+        if !self.shared {
+            self.calls().insert(id.text().to_owned(), stopper);
+        }
         Running(self.clone(), id.text().to_owned())
     }
 
@@ -59,7 +63,9 @@ impl Session {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.0.calls().remove(&self.1);
+        if !self.0.shared {
+            self.0.calls().remove(&self.1);
+        }
     }
 }
 
@@ -79,7 +85,8 @@ struct Known {
 impl Sessions {
     /// None yet; this line is for what belongs to none.
     pub(super) fn new(line: Line) -> Sessions {
-        Sessions { none: Arc::new(Session::new(line, false)), known: Mutex::default() }
+        let none = Session { shared: true, ..Session::new(line, false) };
+        Sessions { none: Arc::new(none), known: Mutex::default() }
     }
 
     /// A line for a further one.

@@ -1,5 +1,6 @@
 //! The vectors, and the resource they are about.
 
+use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request};
 use sayso_embed::{Hers, Site, SiteConfig, ToolSettings};
 use sayso_enforce::authority::keys::KnownKeys;
@@ -16,6 +17,15 @@ pub(crate) const NOW: Timestamp = Timestamp(1_790_000_000);
 pub(crate) const PUBLIC: &str = "https://gw.example.test";
 pub(crate) const AS_URI: &str = "https://as.example.test";
 pub(crate) const ORIGIN: &str = "https://app.example.test";
+
+/// Where and when: the origin that the resource is dialled at, and the time there.
+pub(crate) struct Stage {
+    pub(crate) public: &'static str,
+    pub(crate) now: Timestamp,
+}
+
+/// That of the vectors here.
+pub(crate) const STAGE: Stage = Stage { public: PUBLIC, now: NOW };
 
 /// One request, and what must come of it.
 pub(crate) struct Vector {
@@ -71,8 +81,8 @@ impl Vector {
         self.request["method"] == "POST"
     }
 
-    pub(crate) fn request<B: From<String>>(&self) -> Request<B> {
-        let mut request = Request::new(B::from(self.body().to_owned()));
+    pub(crate) fn request(&self) -> Request<Bytes> {
+        let mut request = Request::new(Bytes::from(self.body().to_owned()));
         *request.method_mut() = self.request["method"].as_str().unwrap().parse().unwrap();
         *request.uri_mut() = self.request["target"].as_str().unwrap().parse().unwrap();
         for line in self.request["headers"].as_array().unwrap() {
@@ -84,9 +94,9 @@ impl Vector {
 }
 
 /// Stands still; the replay cache alone began to remember a little earlier.
-pub(crate) fn clock() -> Clock {
-    let begun = AtomicBool::new(false);
-    Arc::new(move || if begun.swap(true, Ordering::SeqCst) { NOW } else { NOW.plus(-300) })
+pub(crate) fn clock(stage: &Stage) -> Clock {
+    let (now, begun) = (stage.now, AtomicBool::new(false));
+    Arc::new(move || if begun.swap(true, Ordering::SeqCst) { now } else { now.plus(-300) })
 }
 
 pub(crate) fn key() -> SigningKey {
@@ -126,9 +136,11 @@ pub(crate) fn resource(authority: Arc<dyn Authority>) -> ServerResource {
 }
 
 /// The resource, guarded from inside.
-pub(crate) fn site(authority: Arc<dyn Authority>) -> Site {
+pub(crate) fn site(stage: &Stage, authority: Arc<dyn Authority>) -> Site {
     let hers = Hers { issuer: AS_URI.into(), authority, reader: reader() };
-    let config = SiteConfig::new(PUBLIC, "vault".parse().unwrap(), "alice".parse().unwrap(), hers, key());
-    let config = SiteConfig { tools: tools(), allowed_origins: vec![ORIGIN.into()], ..config };
-    Site::new(config, clock()).unwrap()
+    let config =
+        SiteConfig::new(stage.public, "vault".parse().unwrap(), "alice".parse().unwrap(), hers, key());
+    let config =
+        SiteConfig { tools: tools(), allowed_origins: vec![ORIGIN.into()], body_limit: 1 << 20, ..config };
+    Site::new(config, clock(stage)).unwrap()
 }

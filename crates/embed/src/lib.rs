@@ -17,6 +17,7 @@ mod spoken;
 pub use layer::{Body, BrokenOff, Layered, SiteLayer};
 pub use passage::Decided;
 pub use sayso_enforce::BadServer;
+pub use sayso_enforce::carry::Source;
 pub use sayso_enforce::{Enforcement, resource::ToolSettings};
 pub use site::{BODY_LIMIT, Hers, Site, SiteConfig, system_clock};
 

@@ -184,3 +184,22 @@ async fn of_sixteen_calls_on_one_grant_each_is_spent_or_refused() {
         assert_eq!(host.reached(), spent(&authority) - before, "{}", host.name);
     }
 }
+
+// D-14: a server may refuse a call by its head, and nothing of that would show that a grant was spent for it.
+#[tokio::test]
+async fn a_call_whose_answer_cannot_be_taken_costs_nothing_at_any_host() {
+    let (authority, hosts) = hosts(&one_trade()).await;
+    for host in &hosts {
+        for accept in [None, Some("application/json"), Some("text/event-stream"), Some("*/*")] {
+            let mut request = standing::call("execute_trade", TRADE, "");
+            request.headers_mut().remove("accept");
+            if let Some(accept) = accept {
+                with(&mut request, "accept", accept);
+            }
+            let answer = host.send(signed(request)).await;
+            let said = (answer.error(), answer.refused_with());
+            assert_eq!(said, ("invalid_request".into(), 400), "{accept:?} at {}: {answer:?}", host.name);
+            assert_eq!((host.reached(), spent(&authority)), (0, 0), "{accept:?} at {}", host.name);
+        }
+    }
+}

@@ -8,6 +8,7 @@
     reason = "a body that finds a fault says so by panicking; what is indexed is JSON, where nothing there is null"
 )]
 
+pub mod access_token;
 pub mod agreement;
 pub mod answer;
 pub mod challenge;
@@ -37,7 +38,8 @@ pub mod token_form;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 21] = [
+pub const TARGETS: [Target; 22] = [
+    ("access_token", access_token::check),
     ("agreement", agreement::check),
     ("answer", answer::check),
     ("challenge", challenge::check),

@@ -17,7 +17,7 @@ pub(crate) fn now<T>(future: impl Future<Output = T>) -> T {
 pub(crate) fn with_tasks<T>(future: impl Future<Output = T>) -> T {
     thread_local! {
         static RUNTIME: tokio::runtime::Runtime =
-            tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+            tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     }
     RUNTIME.with(|runtime| runtime.block_on(future))
 }

@@ -32,13 +32,13 @@ def node():
     return str(path)
 
 
-def fixture():
-    """Built by cargo beside the binary under test, or for its own sake."""
+def example(name):
+    """One of the testkit's examples, built by cargo beside the binary under test, or for its own sake."""
     targets = [binary().parents[1], ROOT / "target"]
-    candidates = [target / kind / "examples/conformance_server" for target in targets for kind in ("release", "debug")]
+    candidates = [target / kind / "examples" / name for target in targets for kind in ("release", "debug")]
     built = [path for path in candidates if path.is_file()]
     if not built:
-        pytest.fail("no fixture: run `cargo build -p sayso-testkit --example conformance_server`")
+        pytest.fail(f"no {name}: run `cargo build -p sayso-testkit --example {name}`")
     return str(max(built, key=lambda path: path.stat().st_mtime))
 
 
@@ -46,7 +46,7 @@ def fixture():
 def served():
     """The fixture's address, while it serves."""
     port = free_port()
-    with serving([fixture(), str(port)], port) as url:
+    with serving([example("conformance_server"), str(port)], port) as url:
         yield url
 
 

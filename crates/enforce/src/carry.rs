@@ -8,6 +8,7 @@
 mod body;
 mod events;
 mod headers;
+mod rounds;
 mod sessions;
 mod source;
 mod stream;
@@ -64,7 +65,7 @@ struct Stay {
 impl Carrier {
     /// Requests decided by this engine, in sessions whose ends its server is told of.
     pub fn new(engine: Engine, farewell: Arc<dyn Farewell>) -> Self {
-        Self { engine, sessions: Sessions::of(farewell) }
+        Self { engine: engine.carried(), sessions: Sessions::of(farewell) }
     }
 
     /// The engine.
@@ -228,10 +229,14 @@ impl Carrier {
             true => Leaving::Ends,
             false => Leaving::RunsOn,
         };
-        let Clearance { token, closing, .. } = clearance;
+        let Clearance { token, closing, spent, asks, modern, .. } = clearance;
+        let asks = spent.filter(|_| asks && modern);
         // What says that a session is gone is not closed with it.
         let closing = closing.filter(|_| visit.is_some());
-        stream::carry(response, Terms { engine: self.engine.clone(), leaving, token, visit, closing, since })
+        stream::carry(
+            response,
+            Terms { engine: self.engine.clone(), leaving, token, visit, closing, asks, since },
+        )
     }
 
     async fn fail(&self, broken: Broken, spent: Option<AccessReport>) -> Refusal {

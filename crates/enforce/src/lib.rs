@@ -15,6 +15,7 @@ pub mod engine;
 mod grant;
 pub mod listener;
 pub mod listing;
+pub mod oauth;
 mod observe;
 mod policy;
 pub mod publish;

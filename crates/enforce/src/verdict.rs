@@ -5,6 +5,7 @@
 //! host's business.
 
 use crate::admit::{Opened, Said};
+use crate::grant::Spent;
 use crate::session::{Closing, Shown, Tie};
 use bytes::Bytes;
 use sayso_protocol::message::MessageFault;
@@ -51,7 +52,7 @@ enum Stay {
 enum Passage<S> {
     Open,
     Reusable,
-    Spent { sender: S, call: AccessReport },
+    Spent { sender: S, spent: Spent },
 }
 
 /// A permit that was used in time: what a host needs to forward. Nothing else makes one.
@@ -71,6 +72,9 @@ pub struct Clearance<S> {
     pub sender: Option<S>,
     /// The call a grant was spent on. A failure from here on is a loss of the owner's approval, and is reported.
     pub spent: Option<AccessReport>,
+    /// Whether the owner lets the tool ask for another round of that call: then its answer is read before it passes
+    /// (D-11).
+    pub asks: bool,
 }
 
 impl<S> Permit<S> {
@@ -89,8 +93,8 @@ impl<S> Permit<S> {
         Self::new(body, modern, Passage::Reusable)
     }
 
-    pub(crate) fn spent(body: Bytes, modern: bool, sender: S, call: AccessReport) -> Self {
-        Self::new(body, modern, Passage::Spent { sender, call })
+    pub(crate) fn spent(body: Bytes, modern: bool, sender: S, spent: Spent) -> Self {
+        Self::new(body, modern, Passage::Spent { sender, spent })
     }
 
     /// The same permit for whoever showed this token, in the session it is tied to.
@@ -118,9 +122,9 @@ impl<S> Permit<S> {
     /// When it is void. A grant spent on it stays spent, and the refusal says so.
     pub fn redeem(self) -> Result<Clearance<S>, Box<Void>> {
         let void = self.given.elapsed() > PERMIT_LIFE;
-        let (sender, spent) = match self.passage {
-            Passage::Open | Passage::Reusable => (None, None),
-            Passage::Spent { sender, call } => (Some(sender), Some(call)),
+        let (sender, spent, asks) = match self.passage {
+            Passage::Open | Passage::Reusable => (None, None, false),
+            Passage::Spent { sender, spent } => (Some(sender), Some(spent.call), spent.asks),
         };
         if void {
             let refusal = match spent {
@@ -138,7 +142,7 @@ impl<S> Permit<S> {
             Stay::Tied(tie) => Some(tie.keep()),
         };
         let Self { body, modern, introduces, token, .. } = self;
-        Ok(Clearance { body, modern, introduces, token, closing, sender, spent })
+        Ok(Clearance { body, modern, introduces, token, closing, sender, spent, asks })
     }
 }
 
@@ -172,8 +176,9 @@ mod tests {
             tool: "t".parse().unwrap(),
             params_s256: None,
             summary: None,
+            continuation: None,
         };
-        let late = Permit::spent(Bytes::new(), true, (), call);
+        let late = Permit::spent(Bytes::new(), true, (), Spent { call, asks: false });
         tokio::time::advance(PERMIT_LIFE * 2).await;
         let Void { refusal, spent } = *late.redeem().err().unwrap();
         assert_eq!((refusal.code, refusal.spent), (Code::UpstreamFailed, true));

@@ -1,9 +1,9 @@
 //! The real client: reqwest under the guard, every name resolved once and every answer judged before connecting.
 //! It keeps what leaves equal to what was asked for: a URL that a parser would rewrite is refused, since its path is
-//! signed elsewhere as it was written. TLS roots are the system's, read when https is first used.
+//! signed elsewhere as it was written. What TLS trusts is `tls`'s; the system's roots are read when https is first used.
 
 use crate::guard::{Reach, admit, is_secure, resolve};
-use crate::{Fetch, FetchError, Limits, OwnConnection};
+use crate::{Fetch, FetchError, Limits, OwnConnection, Tls};
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use http::{Request, Response};
@@ -22,6 +22,7 @@ const IDLE: Duration = Duration::from_secs(15);
 /// An HTTP client that reaches what its [`Reach`] allows.
 pub struct Client {
     reach: Reach,
+    tls: Tls,
     pooled: Pair,
     unpooled: Pair,
 }
@@ -37,7 +38,13 @@ impl Client {
     /// A client for URLs of this provenance.
     #[must_use]
     pub fn new(reach: Reach) -> Client {
-        Client { reach, pooled: Pair::default(), unpooled: Pair::default() }
+        Client::with_tls(reach, Tls::system())
+    }
+
+    /// A client that trusts, and shows, what this says.
+    #[must_use]
+    pub fn with_tls(reach: Reach, tls: Tls) -> Client {
+        Client { reach, tls, pooled: Pair::default(), unpooled: Pair::default() }
     }
 
     fn inner(&self, secure: bool, own: bool) -> Result<&reqwest::Client, FetchError> {
@@ -46,7 +53,7 @@ impl Client {
         if let Some(client) = cell.get() {
             return Ok(client);
         }
-        let built = build(self.reach, secure, own)?;
+        let built = build(self.reach, &self.tls, secure, own)?;
         Ok(cell.get_or_init(|| built))
     }
 
@@ -120,7 +127,7 @@ impl Fetch for Client {
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the door that the other crates have to use")]
-fn build(reach: Reach, secure: bool, own: bool) -> Result<reqwest::Client, FetchError> {
+fn build(reach: Reach, tls: &Tls, secure: bool, own: bool) -> Result<reqwest::Client, FetchError> {
     let mut builder = reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
@@ -132,23 +139,9 @@ fn build(reach: Reach, secure: bool, own: bool) -> Result<reqwest::Client, Fetch
         .pool_max_idle_per_host(if own { 0 } else { usize::MAX })
         .https_only(secure);
     // Without https there is nothing to verify, and reading the system's roots takes a while.
-    let roots = if secure { system_roots() } else { rustls::RootCertStore::empty() };
-    builder = builder.tls_backend_preconfigured(tls(roots)?);
+    let config = if secure { tls.config() } else { Tls::unused() };
+    builder = builder.tls_backend_preconfigured(config.map_err(|_| FetchError::Unreachable)?);
     builder.build().map_err(|_| FetchError::Unreachable)
-}
-
-fn tls(roots: rustls::RootCertStore) -> Result<rustls::ClientConfig, FetchError> {
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let versions =
-        rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    Ok(versions.map_err(|_| FetchError::Unreachable)?.with_root_certificates(roots).with_no_client_auth())
-}
-
-/// The roots the system trusts; with none, every https connection fails and nothing else does.
-fn system_roots() -> rustls::RootCertStore {
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    roots
 }
 
 /// Resolves a name once; the addresses judged are the addresses connected to.

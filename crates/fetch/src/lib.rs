@@ -3,10 +3,14 @@
 //! It follows no redirect, uses no proxy, retries nothing, and its errors repeat no word of a peer.
 
 mod client;
+mod freshness;
 pub mod guard;
+mod tls;
 
 pub use client::Client;
+pub use freshness::freshness;
 pub use guard::Reach;
+pub use tls::{BadTls, Tls};
 
 use async_trait::async_trait;
 use bytes::Bytes;

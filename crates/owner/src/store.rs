@@ -5,11 +5,13 @@
 //! and against the intents that touch the same row. Every method takes the owner, or finds her in the artifact.
 
 mod establishment;
+mod rounds;
 mod sign_in;
 #[cfg(feature = "suite")]
 pub mod suite;
 
 pub use establishment::Establishment;
+pub use rounds::{MOST_ROUNDS, Rounds};
 pub use sign_in::SignIn;
 
 use crate::connection::{Connection, Ended};
@@ -133,13 +135,15 @@ pub enum Unsaved {
 pub struct Edit {
     /// A new answer to whether she is asked.
     pub ask_me: Option<bool>,
+    /// A new answer to whether its tools may ask follow-up questions (D-11).
+    pub bind: Option<bool>,
     /// Changes to its terms, laid over what they are when the edit takes effect.
     pub terms: TermsEdit,
 }
 
 /// The port. Every method is one intent.
 #[async_trait]
-pub trait Store: SignIn + Establishment + Send + Sync + 'static {
+pub trait Store: SignIn + Establishment + Rounds + Send + Sync + 'static {
     /// The store's epoch: artifacts of another epoch are dead (D-38).
     fn epoch(&self) -> i64;
 

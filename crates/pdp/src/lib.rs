@@ -1,3 +1,5 @@
 //! OpenID AuthZEN policy decision points, whoever decides: one that is asked over HTTPS (`client`), one in this process
 //! (`embedded`) and that one served to others (`serve`). Each is a [`sayso_coaz::DecisionPoint`].
 //! It knows nothing of UMA; what of an answer is a yes is `sayso-coaz`'s.
+
+pub mod client;

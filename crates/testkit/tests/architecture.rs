@@ -46,7 +46,7 @@ const ARROWS: [(&str, &[&str]); 13] = [
 ];
 
 /// Dependencies that carry a power, and the only crates that may hold it.
-const POWERS: [(&str, &[&str]); 9] = [
+const POWERS: [(&str, &[&str]); 10] = [
     ("reqwest", &["sayso-fetch"]),
     ("rusqlite", &["sayso-authority"]),
     // Of the host inside a server, for its examples alone.
@@ -57,6 +57,7 @@ const POWERS: [(&str, &[&str]); 9] = [
     // The doors of `sayso-ext-authz` are called over HTTP/2 by its own tests.
     ("hyper", &["sayso-gateway", "sayso-ext-authz", "sayso-listen"]),
     ("cel", &["sayso-coaz"]),
+    ("jsonwebtoken", &["sayso-enforce"]),
     ("prost", &["sayso-ext-authz"]),
     ("rmcp", &["sayso-embed", "sayso"]),
     ("clap", &["sayso"]),

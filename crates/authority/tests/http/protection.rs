@@ -2,6 +2,8 @@
 //!
 //! What is refused spends nothing, and another owner's token is nobody's (CORE-100).
 
+mod rounds;
+
 use crate::house::{Agent, House, Person, scope};
 use crate::server::{Lie, entry};
 use crate::wire::{Answer, Sent};

@@ -15,6 +15,7 @@ mod exactness;
 mod possession;
 mod property;
 mod replayed;
+mod rounds;
 mod sessions;
 mod vectors;
 

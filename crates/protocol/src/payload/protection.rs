@@ -9,6 +9,7 @@ use super::rpt::{Confirmation, Permission};
 use crate::canon::S256;
 use crate::id::{ClientId, NegotiationId, OwnerName, ResourceId, Scope, Timestamp, ToolName};
 use crate::json::{self, Json, Limits};
+use crate::key::Thumbprint;
 use serde::{Deserialize, Serialize};
 
 /// What an enforcement point registers to get a ticket (BASE-02).
@@ -166,6 +167,25 @@ pub struct LiveGrant {
     /// The one call it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<Operation>,
+    /// Whether the owner lets the tool ask follow-up questions in that call (D-11).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub bind: bool,
+    /// The call is made; the grant lives on for the round that was asked about, and for nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continuation: Option<S256>,
+}
+
+/// One more round of a call that a single-use grant was spent on: the answer to a question of its tool's (D-11).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Continuation {
+    /// `s256` of the `requestState` that the tool gave, byte for byte.
+    pub state: S256,
+    /// `s256` of the canonical form of the `inputResponses`, if there are any.
+    pub answers: Option<S256>,
+    /// The call, which stays the one approved.
+    pub operation: Operation,
+    /// The key that the round was signed with.
+    pub key: Thumbprint,
 }
 
 /// An introspection answer.
@@ -234,6 +254,9 @@ pub struct ConsumeReply {
 /// `error` of a consume request for a reusable token.
 pub const NOT_SINGLE_USE: &str = "not_single_use";
 
+/// `error` of a consume request for a round that the tool did not ask for, or not of this call.
+pub const UNKNOWN_CONTINUATION: &str = "unknown_continuation";
+
 /// A report of one allowed call (FED-48). Has no place for a handle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccessReport {
@@ -247,6 +270,9 @@ pub struct AccessReport {
     /// What happened to the call after the decision, in our words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
+    /// `s256` of the state with which the tool asks for another round of this call (D-11).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continuation: Option<S256>,
 }
 
 #[cfg(test)]

@@ -261,6 +261,7 @@ async fn no_answer_is_never_a_yes() {
                 tool: "t".parse().unwrap(),
                 params_s256: None,
                 summary: None,
+                continuation: None,
             };
             let (authority, ..) = scripted();
             assert!(authority.report(&report).await.is_err(), "{answer:?}");

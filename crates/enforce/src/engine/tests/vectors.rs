@@ -78,7 +78,9 @@ async fn every_vector_has_its_verdict() {
         script(&scene.authority, vector);
         let verdict = scene.decide(&request(vector)).await;
         assert_eq!(told_as_json(&verdict), vector["verdict"], "{name}");
-        let asked: Vec<Value> = scene.authority.names().into_iter().map(Value::from).collect();
+        // To an authority that knows of no rounds, one is asked about as any call is.
+        let word = |name| if name == "round" { "introspect" } else { name };
+        let asked: Vec<Value> = scene.authority.names().into_iter().map(word).map(Value::from).collect();
         assert_eq!(&asked, vector["asked"].as_array().unwrap(), "{name}");
     }
 }

@@ -23,6 +23,7 @@ pub(crate) fn report(family: &sayso_protocol::NegotiationId) -> AccessReport {
         tool: "look".parse().unwrap(),
         params_s256: None,
         summary: Some("forwarded".into()),
+        continuation: None,
     }
 }
 

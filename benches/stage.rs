@@ -61,6 +61,7 @@ fn unit(id: &str, resource: &str, asks: bool) -> Unit {
         id: id.parse().unwrap(),
         name: id.into(),
         resources: vec![resource.parse().unwrap()],
+        bind: false,
         ask_me: asks,
         version: 1,
         terms: Draft {

@@ -224,6 +224,8 @@ impl Scripted {
             consequence: None,
             single_use: self.single,
             operation: self.single.then(operation),
+            bind: false,
+            continuation: None,
         }
     }
 }

@@ -132,6 +132,7 @@ def test_a_tool_that_appears_later_is_denied_until_she_governs_it(shifty):
     assert known["shifty/late"].get("unit") is None
     refused = front.call("late")
     assert (refused.returncode, refused.stdout) == (4, ""), refused
+    assert "the resource owner has not decided about this tool yet" in refused.stderr
     assert (shifty.ran(), front.owner.pending()) == ([], {})
 
     # What it says of itself is shown, and nothing is made of it by that.

@@ -57,7 +57,15 @@ fn trading(realm: &str) -> Result<Unit, BadId> {
 }
 
 fn unit(id: &str, name: &str, resource: ResourceId, ask_me: bool, terms: Draft) -> Result<Unit, BadId> {
-    Ok(Unit { id: id.parse()?, name: name.into(), resources: vec![resource], ask_me, version: 1, terms })
+    Ok(Unit {
+        id: id.parse()?,
+        name: name.into(),
+        resources: vec![resource],
+        ask_me,
+        bind: false,
+        version: 1,
+        terms,
+    })
 }
 
 fn resource(realm: &str, tool: &str) -> Result<ResourceId, BadId> {

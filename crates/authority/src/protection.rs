@@ -1,7 +1,7 @@
 //! The protection API as functions: what an enforcement point may ask, over HTTP or in the same process.
 //!
 //! Where the resource server stands is read again on every call (FED-53), and nothing here returns policy (CORE-121)
-//! or names an agent (FED-49). Minting a ticket writes nothing (D-17).
+//! or has an agent's handle (FED-49). Minting a ticket writes nothing (D-17).
 
 use crate::{Authority, draw};
 use sayso_owner::negotiation::STEP_SECONDS;
@@ -9,11 +9,12 @@ use sayso_owner::registry::{Registered, Standing};
 use sayso_owner::store::{Digest, Found, Unavailable};
 use sayso_protocol::json::{Json, Limits};
 use sayso_protocol::payload::protection::{
-    AccessReport, ConsumeReply, Inactive, Introspection, PermissionFault, PermissionReply, PermissionRequest,
+    AccessReport, ConsumeReply, Continuation, Inactive, Introspection, LiveGrant, PermissionFault,
+    PermissionReply, PermissionRequest,
 };
 use sayso_protocol::payload::rpt::{self, Rpt};
 use sayso_protocol::ticket::Attempt;
-use sayso_protocol::{ClientId, NegotiationId, OwnerName, ResourceId, Scope, b64};
+use sayso_protocol::{ClientId, Handle, NegotiationId, OwnerName, ResourceId, S256, Scope, b64, pairwise};
 use std::sync::Arc;
 
 /// Longest text of a report's summary, in bytes.
@@ -46,6 +47,11 @@ pub enum ProtectionFault {
     /// A report of a negotiation that is not this caller's.
     #[error("report the negotiation that introspection named, for a grant of this resource server")]
     UnknownNegotiation,
+    /// A report of a round that its grant does not carry.
+    #[error(
+        "this call carries no further round: the owner allows none, it has had its number, or it is over"
+    )]
+    NoRound,
     /// A report that is too long.
     #[error("summary must be at most {MAX_SUMMARY} bytes")]
     Summary,
@@ -95,7 +101,7 @@ impl ProtectionApi {
     pub async fn introspect(&self, caller: &Caller, token: &str) -> Result<Introspection, ProtectionFault> {
         // INVARIANT: a grant is live only where its resource server is active, which one statement reads together.
         match self.authority.found(caller, token).await? {
-            Found::Live(grant) => Ok(Introspection::Live(grant)),
+            Found::Live(grant, handle) => Ok(self.authority.named(caller, grant, &handle)),
             other => {
                 self.admit(caller).await?;
                 Ok(self.authority.told(caller, token, other))
@@ -116,7 +122,34 @@ impl ProtectionApi {
         self.authority.consume(&self.admit(caller).await?, token, attempt).await
     }
 
-    /// Records an allowed call (FED-48).
+    /// Whether a token is live for the round of its call that was asked for with `state` (D-11). Spends nothing.
+    ///
+    /// # Errors
+    /// When the caller is not trusted or the store cannot be asked.
+    pub async fn introspect_round(
+        &self,
+        caller: &Caller,
+        token: &str,
+        state: &S256,
+    ) -> Result<Introspection, ProtectionFault> {
+        self.authority.introspect_round(&self.admit(caller).await?, token, state).await
+    }
+
+    /// Takes a round of the call that a token was spent on; `attempt` as in [`Self::consume`].
+    ///
+    /// # Errors
+    /// When the caller is not trusted or the store cannot be asked.
+    pub async fn resume(
+        &self,
+        caller: &Caller,
+        token: &str,
+        attempt: &str,
+        round: &Continuation,
+    ) -> Result<ConsumeReply, ProtectionFault> {
+        self.authority.resume(&self.admit(caller).await?, token, attempt, round).await
+    }
+
+    /// Records an allowed call (FED-48), or that its tool asks for another round of it (D-11).
     ///
     /// # Errors
     /// When the caller is not trusted, the negotiation is not its own, or the store cannot be asked.
@@ -188,9 +221,16 @@ impl Authority {
         self.store.introspect(&caller.owner, &caller.client_id, Digest::of(token), self.now()).await
     }
 
+    /// The grant with its agent's name for this owner at this resource server (D-7).
+    fn named(&self, caller: &Caller, mut grant: Box<LiveGrant>, handle: &Handle) -> Introspection {
+        let name = pairwise::name(&self.pairwise, &caller.owner, &caller.client_id, handle);
+        (grant.sub, grant.client_id) = (Some(name.clone()), Some(name));
+        Introspection::Live(grant)
+    }
+
     fn told(&self, caller: &Caller, token: &str, found: Found) -> Introspection {
         match found {
-            Found::Live(grant) => Introspection::Live(grant),
+            Found::Live(grant, handle) => self.named(caller, grant, &handle),
             Found::Dead(reason) => Introspection::Dead(reason),
             Found::Unknown => Introspection::Dead(self.miss(caller, token)),
         }
@@ -211,8 +251,35 @@ impl Authority {
             return Ok(ConsumeReply { consumed: false, error });
         }
         let reply = self.store.consume(&caller.owner, &caller.client_id, digest, attempt, self.now()).await?;
-        if let (true, Found::Live(grant)) = (reply.consumed, found) {
+        if let (true, Found::Live(grant, _)) = (reply.consumed, found) {
             tracing::info!(family = %grant.family, "rpt.consumed");
+        }
+        Ok(reply)
+    }
+
+    pub(crate) async fn introspect_round(
+        &self,
+        Admitted(caller): &Admitted,
+        token: &str,
+        state: &S256,
+    ) -> Result<Introspection, ProtectionFault> {
+        let (owner, client_id) = (&caller.owner, &caller.client_id);
+        let found = self.store.round(owner, client_id, Digest::of(token), state, self.now()).await?;
+        Ok(self.told(caller, token, found))
+    }
+
+    pub(crate) async fn resume(
+        &self,
+        Admitted(caller): &Admitted,
+        token: &str,
+        attempt: &str,
+        round: &Continuation,
+    ) -> Result<ConsumeReply, ProtectionFault> {
+        let (owner, client_id) = (&caller.owner, &caller.client_id);
+        let (digest, now) = (Digest::of(token), self.now());
+        let reply = self.store.resume(owner, client_id, digest, attempt, round, now).await?;
+        if reply.consumed {
+            tracing::info!(tool = %round.operation.tool, "rpt.continued");
         }
         Ok(reply)
     }
@@ -224,6 +291,11 @@ impl Authority {
     ) -> Result<(), ProtectionFault> {
         if report.summary.as_ref().is_some_and(|summary| summary.len() > MAX_SUMMARY) {
             return Err(ProtectionFault::Summary);
+        }
+        if let Some(state) = &report.continuation {
+            let (owner, client_id, family) = (&caller.owner, &caller.client_id, &report.family);
+            let offered = self.store.offer(owner, client_id, family, state, self.now()).await?;
+            return if offered { Ok(()) } else { Err(ProtectionFault::NoRound) };
         }
         let recorded = self.store.report(&caller.owner, &caller.client_id, report, self.now()).await?;
         if recorded { Ok(()) } else { Err(ProtectionFault::UnknownNegotiation) }

@@ -9,6 +9,7 @@ pub(crate) mod guarded;
 mod passed;
 mod refused;
 mod request;
+mod rounds;
 mod sessions;
 #[cfg(feature = "rmcp")]
 mod wordless;

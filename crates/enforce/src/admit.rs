@@ -4,12 +4,16 @@
 //! Pure: nothing here asks, waits or remembers. What is not known to be allowed is refused (CORE-84); the body alone
 //! says what a request is.
 
+mod listen;
+
 use crate::call::{Body, Head, Incoming};
 use crate::listener::{check_host, check_origin};
-use crate::resource::{Enforcement, Resource, Tool};
+use crate::resource::{Resource, Tool};
 use bytes::Bytes;
 use http::{HeaderMap, Method};
+use listen::Heard;
 use sayso_protocol::Json;
+use sayso_protocol::canon::{self, S256};
 use sayso_protocol::json::Limits;
 use sayso_protocol::message::{
     self, Message, MessageFault, Request, RequestId, reconcile, reconcile_mirrors,
@@ -24,10 +28,11 @@ const ROUTING: [&str; 4] = ["mcp-protocol-version", "mcp-method", "mcp-name", "m
 const NO_ARGUMENTS: &Json = &Json::Object(Vec::new());
 
 const INITIALIZE: &str = "initialize";
-const LISTEN: &str = "subscriptions/listen";
-/// What a subscription may be to.
-const LISTS: [&str; 3] = ["toolsListChanged", "promptsListChanged", "resourcesListChanged"];
 const LAST_EVENT: &str = "last-event-id";
+
+/// What a further round of a call carries.
+const STATE: &str = "requestState";
+const RESPONSES: &str = "inputResponses";
 
 /// A request that goes no further.
 #[derive(Debug)]
@@ -42,6 +47,16 @@ pub(crate) enum Admitted<'r> {
     Open(Opened),
     /// It calls a tool.
     Protected(ProtectedCall<'r>),
+    /// A policy is asked about it, whatever it is.
+    Policed(Unjudged),
+}
+
+/// What was said to a resource that a policy alone protects.
+pub(crate) struct Unjudged {
+    pub(crate) opened: Opened,
+    pub(crate) revision: Revision,
+    /// Nothing of a request without a body.
+    pub(crate) message: Option<Message>,
 }
 
 /// What passes without a grant.
@@ -72,10 +87,21 @@ pub(crate) struct ProtectedCall<'r> {
     pub(crate) tool: &'r Tool,
     pub(crate) body: Bytes,
     pub(crate) modern: bool,
+    pub(crate) revision: Revision,
+    /// What was read.
+    pub(crate) message: Message,
     /// The operation it is; none when its arguments have no canonical form.
     pub(crate) operation: Option<Operation>,
     /// Whether it says more than an operation covers.
     pub(crate) says_more: bool,
+    /// What it answers, if it is a further round of a call.
+    pub(crate) follow_up: Option<FollowUp>,
+}
+
+/// The answer to a question of the tool's (D-11). It changes what the call does and is no part of its operation.
+pub(crate) struct FollowUp {
+    pub(crate) state: S256,
+    pub(crate) answers: Option<S256>,
 }
 
 impl From<Refusal> for TurnedAway {
@@ -113,17 +139,24 @@ fn is_bodiless(method: &Method) -> bool {
     *method == Method::GET || *method == Method::DELETE
 }
 
+/// `within` as in [`check_head`]; `trims` says whether what is let through is carried by its host, which may then be less
+/// than what came.
 pub(crate) fn admit<'r>(
     resource: &'r Resource,
     incoming: &Incoming,
     within: bool,
+    trims: bool,
 ) -> Result<Admitted<'r>, TurnedAway> {
     check_head(resource, &incoming.head, within)?;
     let limit = resource.settings().body_limit;
     let body = whole(incoming, limit)?;
     if is_bodiless(&incoming.head.method) {
         check_host(&resource.settings().hosts, &incoming.head)?;
-        return bodiless(incoming, body).map(Admitted::Open).map_err(TurnedAway::Refuse);
+        let opened = bodiless(incoming, body)?;
+        let policed = resource.settings().enforcement.policed().is_some();
+        // Only older revisions have sessions to be spoken of.
+        let unjudged = |opened| Unjudged { opened, revision: Revision::V20250326, message: None };
+        return Ok(if policed { Admitted::Policed(unjudged(opened)) } else { Admitted::Open(opened) });
     }
     let message = message::parse(body, Limits { bytes: limit, ..Limits::default() })?;
     let revision = reconcile(&incoming.head.headers, &message)?;
@@ -132,39 +165,57 @@ pub(crate) fn admit<'r>(
         // There is no session to begin in this revision, and a server that began one would keep it for nobody.
         return Err(MessageFault::not_served(404, message.request_id().cloned()).into());
     }
+    if resource.settings().enforcement.policed().is_some() {
+        // No signature is looked at, so none can stand in for the host list.
+        check_host(&resource.settings().hosts, &incoming.head)?;
+        return Ok(Admitted::Policed(unjudged(message, revision, body)));
+    }
     if resource.opens(method) {
-        let enforced = resource.settings().enforcement == Enforcement::Uma;
-        if method == LISTEN && enforced && !hears_lists_alone(&message) {
-            return Err(MessageFault::not_heard(message.request_id().cloned()).into());
-        }
+        let body = trimmed(resource, &message, body, trims)?;
         // The signature of an open request is never verified, so it cannot stand in for the host list.
         check_host(&resource.settings().hosts, &incoming.head)?;
         let said = if method == INITIALIZE { Said::Initialize } else { Said::Open };
-        return Ok(Admitted::Open(Opened { body: body.clone(), modern: revision.is_modern(), said }));
+        return Ok(Admitted::Open(Opened { body, modern: revision.is_modern(), said }));
     }
-    match &message {
-        Message::Request(request) if uma_class(method) == UmaClass::Protected => {
-            protected(resource, incoming, request, revision, body).map(Admitted::Protected)
+    let protected_call = uma_class(method) == UmaClass::Protected;
+    match message {
+        message @ Message::Request(_) if protected_call => {
+            protected(resource, incoming, message, revision, body).map(Admitted::Protected)
         }
-        _ if within && !revision.is_modern() => {
+        message if within && !revision.is_modern() => {
             check_host(&resource.settings().hosts, &incoming.head)?;
             Ok(Admitted::Open(Opened { body: body.clone(), modern: false, said: in_session(&message) }))
         }
-        _ => {
+        message => {
             let status = if revision.is_modern() { 404 } else { 403 };
             Err(MessageFault::not_served(status, message.request_id().cloned()).into())
         }
     }
 }
 
-/// Whether a subscription asks for changed lists and nothing else. What a resource holds, and what a task came to, is not
-/// told to whoever listens, even where the method is opened by name.
-fn hears_lists_alone(message: &Message) -> bool {
-    let Message::Request(request) = message else { return false };
-    let wanted = request.params.as_ref().and_then(|params| params.get("notifications"));
-    wanted.is_none_or(|wanted| {
-        wanted.as_object().is_some_and(|wanted| wanted.iter().all(|(name, _)| LISTS.contains(&name.as_str())))
-    })
+/// A message that is not looked at further before it is known who sent it.
+fn unjudged(message: Message, revision: Revision, body: &Bytes) -> Unjudged {
+    let said = match &message {
+        Message::Response { id } => Said::Answer(id.clone()),
+        message if message.method() == Some(INITIALIZE) => Said::Initialize,
+        _ => Said::Open,
+    };
+    let opened = Opened { body: body.clone(), modern: revision.is_modern(), said };
+    Unjudged { opened, revision, message: Some(message) }
+}
+
+/// The body of an open method as it may be forwarded. Of what a resource holds, and of what a task came to, a subscription
+/// hears nothing, even where its method is opened by name.
+fn trimmed(resource: &Resource, message: &Message, body: &Bytes, trims: bool) -> Result<Bytes, MessageFault> {
+    let enforced = resource.settings().enforcement.asks_owner();
+    if message.method() != Some(listen::METHOD) || !enforced {
+        return Ok(body.clone());
+    }
+    match listen::heard(message, body) {
+        Heard::All => Ok(body.clone()),
+        Heard::Trimmed(less) if trims => Ok(less),
+        Heard::Trimmed(_) | Heard::Nothing => Err(MessageFault::not_heard(message.request_id().cloned())),
+    }
 }
 
 /// What is neither open nor protected, where there is a session it can belong to.
@@ -204,10 +255,13 @@ pub(crate) fn governed<'r>(resource: &'r Resource, name: Option<&str>) -> Result
 fn protected<'r>(
     resource: &'r Resource,
     incoming: &Incoming,
-    request: &Request,
+    message: Message,
     revision: Revision,
     body: &Bytes,
 ) -> Result<ProtectedCall<'r>, TurnedAway> {
+    let Message::Request(request) = &message else {
+        return Err(MessageFault::not_served(403, None).into());
+    };
     let call = request.call();
     let tool = governed(resource, call.map(|call| call.name))?;
     // INVARIANT: `governed` knows no call without a name.
@@ -217,29 +271,43 @@ fn protected<'r>(
         let refusal = "a protected call is not run as a task here; call again without declaring tasks";
         return Err(Refusal::new(Code::TaskNotServed, refusal).into());
     }
-    let says_more = says_more(request, &incoming.head.headers, tool);
+    let follow_up = follow_up(request, revision);
+    let says_more =
+        says_more(request, &incoming.head.headers, tool) || (follow_up.is_none() && answers(request));
     if says_more && tool.settings.single_use {
         return Err(says_more_refusal().into());
     }
-    Ok(ProtectedCall {
-        tool,
-        body: body.clone(),
-        modern: revision.is_modern(),
-        operation: Operation::of(tool.settings.tool.clone(), arguments).ok(),
-        says_more,
-    })
+    let operation = Operation::of(tool.settings.tool.clone(), arguments).ok();
+    let (body, modern) = (body.clone(), revision.is_modern());
+    Ok(ProtectedCall { tool, body, modern, revision, message, operation, says_more, follow_up })
+}
+
+/// A round that can be told from every other: it carries the state it was asked with, and answers that have a canonical
+/// form. Older revisions have no rounds.
+fn follow_up(request: &Request, revision: Revision) -> Option<FollowUp> {
+    let params = request.params.as_ref().filter(|_| revision.is_modern())?;
+    let state = params.get(STATE)?.as_str()?;
+    let answers = match params.get(RESPONSES) {
+        None => None,
+        Some(answers @ Json::Object(_)) => Some(canon::s256(answers).ok()?),
+        Some(_) => return None,
+    };
+    Some(FollowUp { state: canon::s256_bytes(state.as_bytes()), answers })
+}
+
+/// Whether it speaks as a further round does.
+fn answers(request: &Request) -> bool {
+    let params = request.params.as_ref();
+    [STATE, RESPONSES].iter().any(|name| params.is_some_and(|params| params.get(name).is_some()))
 }
 
 /// A call that is approved one at a time carries what was approved and nothing beside it (D-10, D-11). Headers count:
 /// no signature has to cover them, and an upstream may act on one that mirrors no argument known here.
 fn says_more(request: &Request, headers: &HeaderMap, tool: &Tool) -> bool {
-    let answers = ["requestState", "inputResponses"];
-    let params = request.params.as_ref();
     let known = |name: &str| {
         ROUTING.contains(&name) || tool.settings.mirrors.iter().any(|mirror| mirror.header == name)
     };
     request.unknown_member().is_some()
-        || answers.iter().any(|name| params.is_some_and(|params| params.get(name).is_some()))
         || headers.keys().any(|name| name.as_str().starts_with("mcp-") && !known(name.as_str()))
 }
 

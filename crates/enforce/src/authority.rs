@@ -6,10 +6,14 @@
 pub mod http;
 pub mod keys;
 mod pat;
+#[cfg(feature = "scripted")]
+pub mod scripted;
 
 use async_trait::async_trait;
+use sayso_protocol::canon::S256;
 use sayso_protocol::payload::protection::{
-    AccessReport, ConsumeReply, Introspection, PermissionFault, PermissionReply, PermissionRequest,
+    AccessReport, ConsumeReply, Continuation, Inactive, Introspection, PermissionFault, PermissionReply,
+    PermissionRequest,
 };
 
 pub use keys::AuthorityKeys;
@@ -51,6 +55,31 @@ impl Unavailable {
     }
 }
 
+/// The authority of a resource that has no owner: asked by nobody, it knows nothing and permits nothing.
+pub struct Nobody;
+
+#[async_trait]
+impl Authority for Nobody {
+    async fn permission(
+        &self,
+        _request: &PermissionRequest,
+    ) -> Result<Result<PermissionReply, PermissionFault>, Unavailable> {
+        Err(Unavailable::NotAdmitted)
+    }
+
+    async fn introspect(&self, _token: &str) -> Result<Introspection, Unavailable> {
+        Err(Unavailable::NotAdmitted)
+    }
+
+    async fn consume(&self, _token: &str, _attempt: &str) -> Result<ConsumeReply, Unavailable> {
+        Err(Unavailable::NotAdmitted)
+    }
+
+    async fn report(&self, _report: &AccessReport) -> Result<(), Unavailable> {
+        Err(Unavailable::NotAdmitted)
+    }
+}
+
 /// Her authority.
 #[async_trait]
 pub trait Authority: Send + Sync {
@@ -66,6 +95,22 @@ pub trait Authority: Send + Sync {
     /// Spends a single-use token, once. `attempt` is drawn by the enforcement point for this one request (D-14), so that
     /// no two callers can both be told they won.
     async fn consume(&self, token: &str, attempt: &str) -> Result<ConsumeReply, Unavailable>;
+
+    /// Says what a token is now to the round of its call that was asked for with `state` (D-11). An authority that
+    /// knows of no rounds says what it would say of any call.
+    async fn introspect_round(&self, token: &str, _state: &S256) -> Result<Introspection, Unavailable> {
+        self.introspect(token).await
+    }
+
+    /// Takes one round that a spent token's call was asked for, once; otherwise as [`Self::consume`].
+    async fn resume(
+        &self,
+        _token: &str,
+        _attempt: &str,
+        _round: &Continuation,
+    ) -> Result<ConsumeReply, Unavailable> {
+        Ok(ConsumeReply { consumed: false, error: Some(Inactive::AlreadyConsumed.into()) })
+    }
 
     /// Reports a call that was allowed, or what became of it (FED-48).
     async fn report(&self, report: &AccessReport) -> Result<(), Unavailable>;

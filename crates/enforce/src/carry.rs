@@ -7,7 +7,9 @@
 
 mod body;
 mod events;
+mod filtered;
 mod headers;
+mod rounds;
 mod sessions;
 mod stream;
 mod way;
@@ -50,7 +52,7 @@ pub struct Carrier {
 impl Carrier {
     /// Requests decided by this engine, in sessions whose ends its server is told of.
     pub fn new(engine: Engine, farewell: Arc<dyn Farewell>) -> Self {
-        Self { engine, sessions: Sessions::of(farewell) }
+        Self { engine: engine.carried(), sessions: Sessions::of(farewell) }
     }
 
     /// The engine.
@@ -122,6 +124,8 @@ impl Carrier {
         let turned = match self.engine.decide_within(session, incoming, &attended).await {
             Verdict::Permit(permit) => return self.redeem(way, permit, incoming, visit, caller).await,
             Verdict::Fault(fault) => return Some(answer::fault(&fault)),
+            Verdict::Policy(refusal) => return Some(answer::policy(&refusal)),
+            Verdict::Bearer(challenge) => return Some(answer::bearer(&challenge)),
             Verdict::Challenge(challenge) => Turned::Challenge(challenge),
             Verdict::Refuse(refusal) => Turned::Refuse(refusal),
         };
@@ -200,14 +204,21 @@ impl Carrier {
             }
         };
         let Ok(visit) = self.sessions.rename(&mut response, &clearance, visit) else { return no_room() };
+        if let Some(filter) = clearance.filter.take() {
+            return filtered::cut(response, *filter).await;
+        }
         let leaving = match clearance.modern || head.method == Method::GET {
             true => Leaving::Ends,
             false => Leaving::RunsOn,
         };
-        let Clearance { token, closing, .. } = clearance;
+        let Clearance { token, closing, spent, asks, modern, .. } = clearance;
+        let asks = spent.filter(|_| asks && modern);
         // What says that a session is gone is not closed with it.
         let closing = closing.filter(|_| visit.is_some());
-        stream::carry(response, Terms { engine: self.engine.clone(), leaving, token, visit, closing, since })
+        stream::carry(
+            response,
+            Terms { engine: self.engine.clone(), leaving, token, visit, closing, asks, since },
+        )
     }
 
     async fn fail(&self, broken: Broken, spent: Option<AccessReport>) -> Refusal {

@@ -1,4 +1,4 @@
-//! The decision: the only file that knows the order (D-5).
+//! The decision: the only file that knows the order where an owner is asked (D-5); where a policy alone is, `policed` does.
 //!
 //! Introspect, cover, prove, bind, policy, and only then spend (CORE-85 to CORE-90). Nothing is asked of the authority
 //! for a request that could be refused without it (CORE-16), and what it cannot answer is refused (CORE-22).
@@ -7,7 +7,7 @@ use crate::admit::{self, Admitted, Opened, ProtectedCall, Said, TurnedAway};
 use crate::authority::{Authority, Unavailable, random_text};
 use crate::call::{Head, Incoming};
 use crate::carry::Turned;
-use crate::grant::{Approval, Denied, Presented, prove_owner};
+use crate::grant::{Approval, Denied, Presented, not_continued, prove_owner};
 use crate::observe::{self, Known, Observer};
 use crate::policy;
 use crate::registry::Registry;
@@ -16,6 +16,7 @@ use crate::resource::{Resource, Tool};
 use crate::session::{self, Named, Session, Shown};
 use crate::verdict::{Permit, Verdict};
 use http::HeaderMap;
+use sayso_protocol::canon::S256;
 use sayso_protocol::payload::protection::{AccessReport, PermissionFault};
 use sayso_protocol::payload::refusal::{Code, Refusal};
 use sayso_protocol::{NegotiationId, Timestamp};
@@ -43,6 +44,7 @@ pub struct Engine {
     replay: Arc<Replay>,
     clock: Clock,
     observer: Option<Arc<dyn Observer>>,
+    trims: bool,
 }
 
 /// What is known of a call when its verdict is told.
@@ -60,13 +62,19 @@ impl Engine {
         replay: Arc<Replay>,
         clock: Clock,
     ) -> Self {
-        Self { registry: registry.into(), authority, replay, clock, observer: None }
+        Self { registry: registry.into(), authority, replay, clock, observer: None, trims: false }
     }
 
     /// The same engine, counted.
     #[must_use]
     pub fn observed(self, observer: Option<Arc<dyn Observer>>) -> Self {
         Self { observer, ..self }
+    }
+
+    /// The same engine for a host that forwards what a permit carries, which may be less than what came.
+    #[must_use]
+    pub(crate) fn carried(self) -> Self {
+        Self { trims: true, ..self }
     }
 
     /// The resource as it is now.
@@ -112,7 +120,7 @@ impl Engine {
         // What is decided about one request is decided by one registry, whatever is learnt meanwhile.
         let resource = self.registry.snapshot();
         let mut trail = Trail::default();
-        let (tool, verdict) = match admit::admit(&resource, incoming, session.is_some()) {
+        let (tool, verdict) = match admit::admit(&resource, incoming, session.is_some(), self.trims) {
             Ok(Admitted::Open(open)) => match session {
                 None => (None, Verdict::Permit(Permit::open(open, None))),
                 Some(session) => (None, self.hear(&resource, incoming, open, session, &mut trail).await),
@@ -120,6 +128,9 @@ impl Engine {
             Ok(Admitted::Protected(call)) => {
                 let verdict = self.judge(&resource, incoming, &call, session, outlet, &mut trail).await;
                 (Some(&call.tool.settings.tool), verdict)
+            }
+            Ok(Admitted::Policed(heard)) => {
+                (None, self.hear_holder(&resource, incoming, heard, session).await)
             }
             Err(TurnedAway::Refuse(refusal)) => (None, Verdict::Refuse(refusal)),
             Err(TurnedAway::Fault(fault)) => (None, Verdict::Fault(fault)),
@@ -144,6 +155,15 @@ impl Engine {
         self.authority.report(&AccessReport { summary: Some(summary.to_owned()), ..call }).await
     }
 
+    /// Tells her authority that a call's tool asks for another round of it, by the state that the round will carry
+    /// (D-11).
+    ///
+    /// # Errors
+    /// When her authority cannot be told; the round will be refused.
+    pub async fn offer(&self, call: AccessReport, state: S256) -> Result<(), Unavailable> {
+        self.authority.report(&AccessReport { continuation: Some(state), summary: None, ..call }).await
+    }
+
     /// The answer to a call of a tool that no HTTP request carried: nobody can show a grant for it or prove anything,
     /// so it gets a ticket at most, for the resource's HTTP address (D-15).
     pub async fn turn_away(&self, tool: Option<&str>) -> Turned {
@@ -162,7 +182,7 @@ impl Engine {
             Verdict::Challenge(challenge) => Turned::Challenge(challenge),
             Verdict::Refuse(refusal) => Turned::Refuse(refusal),
             // INVARIANT: a challenge is given, or refused.
-            Verdict::Permit(_) | Verdict::Fault(_) => {
+            Verdict::Permit(_) | Verdict::Fault(_) | Verdict::Policy(_) | Verdict::Bearer(_) => {
                 Turned::Refuse(Refusal::new(Code::TemporarilyUnavailable, Unavailable::Exhausted.to_string()))
             }
         }
@@ -181,6 +201,8 @@ impl Engine {
             Ok(permit) => Verdict::Permit(permit),
             Err(Denied::Refuse(refusal)) => Verdict::Refuse(refusal),
             Err(Denied::Renegotiate) => self.challenge(resource, call.tool, trail).await,
+            Err(Denied::Policy(refusal)) => Verdict::Policy(refusal),
+            Err(Denied::Fault(fault)) => Verdict::Fault(*fault),
         }
     }
 
@@ -261,9 +283,13 @@ impl Engine {
     ) -> Result<Permit<O::Sender>, Denied> {
         let authority = self.authority.as_ref();
         let Some(presented) = Presented::read(&incoming.head.headers)? else {
-            return Err(Denied::Renegotiate);
+            return match &call.follow_up {
+                // What was asked, was asked of somebody who had a grant; a new one begins a new call.
+                Some(_) if call.tool.settings.single_use => Err(Denied::Refuse(not_continued())),
+                _ => Err(Denied::Renegotiate),
+            };
         };
-        let live = presented.introspect(authority).await?;
+        let live = presented.introspect(authority, call.follow_up.as_ref()).await?;
         trail.family = Some(live.family().clone());
         let covering = live.cover(resource, call.tool, self.now())?;
         let possessed = covering.prove(resource, call, incoming, self.now())?;
@@ -271,7 +297,8 @@ impl Engine {
         let tie = possessed.tie(session)?;
         let bound = possessed.bind(call)?;
         let token = bound.token();
-        let approved = policy::consult(bound);
+        let policy = resource.settings().enforcement.policy();
+        let approved = policy::consult(policy, bound, call, incoming, self.observer.as_ref()).await?;
         match approved.approval() {
             Approval::Reusable(grant) => {
                 grant.record(authority).await?;
@@ -315,5 +342,6 @@ fn stale(fault: PermissionFault) -> Refusal {
     Refusal::new(Code::TemporarilyUnavailable, description)
 }
 
+mod policed;
 #[cfg(test)]
 mod tests;

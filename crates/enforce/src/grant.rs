@@ -3,18 +3,25 @@
 //! Each step takes the one before by value and only the step before it makes it, so the order of D-5 cannot be walked in
 //! another way: nothing reaches [`SingleUse::spend`] that has not passed all the rest (CORE-90).
 
-use crate::admit::{ProtectedCall, says_more_refusal};
+mod spend;
+
+pub(crate) use spend::{Approval, Spent};
+
+use crate::admit::{FollowUp, ProtectedCall, says_more_refusal};
 use crate::authority::{Authority, Unavailable};
 use crate::call::Incoming;
 use crate::consequence::Consequence;
+use crate::policy::PolicyRefusal;
 use crate::resource::{Resource, Tool};
 use crate::session::{Foreign, Session, Tie};
 use http::HeaderMap;
-use sayso_protocol::payload::protection::{AccessReport, Inactive, Introspection, LiveGrant, NOT_SINGLE_USE};
-use sayso_protocol::payload::refusal::{Code, Forwarded, Refusal};
+use sayso_protocol::message::MessageFault;
+use sayso_protocol::payload::operation::Operation;
+use sayso_protocol::payload::protection::{AccessReport, Continuation, Inactive, Introspection, LiveGrant};
+use sayso_protocol::payload::refusal::{Code, Refusal};
 use sayso_protocol::payload::rpt::{LONGEST, Permission, SCHEME};
 use sayso_protocol::sig::{self, BodyRule, Facts, Profile, Proof, SigFault};
-use sayso_protocol::{NegotiationId, Timestamp, VerifyingKey};
+use sayso_protocol::{Json, NegotiationId, Timestamp, VerifyingKey};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -25,6 +32,10 @@ pub(crate) enum Denied {
     Refuse(Refusal),
     /// A fresh ticket may.
     Renegotiate,
+    /// A policy says no, or nobody could say yes.
+    Policy(Box<PolicyRefusal>),
+    /// Its headers say otherwise than its body, which was found out late.
+    Fault(Box<MessageFault>),
 }
 
 /// A token, and nothing known about it.
@@ -50,27 +61,16 @@ pub(crate) struct Possessed<'a> {
 
 /// It is for this call.
 pub(crate) struct Bound<'a> {
-    token: &'a str,
-    single_use: bool,
+    live: Live<'a>,
     call: AccessReport,
+    round: Option<Continuation>,
 }
 
 /// Nobody else objects.
-pub(crate) struct Approved<'a>(Bound<'a>);
-
-/// What is left to do with an approved grant.
-pub(crate) enum Approval<'a> {
-    Reusable(Reusable),
-    SingleUse(SingleUse<'a>),
-}
-
-/// A grant for many calls.
-pub(crate) struct Reusable(AccessReport);
-
-/// A grant for one.
-pub(crate) struct SingleUse<'a> {
-    token: &'a str,
-    call: AccessReport,
+pub(crate) struct Approved<'a> {
+    bound: Bound<'a>,
+    /// Whether somebody was asked, which took time in which she may have ended it.
+    asked: bool,
 }
 
 impl Denied {
@@ -83,6 +83,10 @@ impl Denied {
         match self {
             Denied::Refuse(refusal) => refusal,
             Denied::Renegotiate => Refusal::new(Code::InvalidToken, "show a grant that is live"),
+            // INVARIANT: of what is said beside calls no policy is asked.
+            Denied::Policy(_) | Denied::Fault(_) => {
+                Refusal::new(Code::TemporarilyUnavailable, Unavailable::Exhausted.to_string())
+            }
         }
     }
 
@@ -119,9 +123,20 @@ impl<'a> Presented<'a> {
     }
 
     /// Step 1 (CORE-85).
-    pub(crate) async fn introspect(self, authority: &dyn Authority) -> Result<Live<'a>, Denied> {
-        match authority.introspect(self.token).await? {
+    pub(crate) async fn introspect(
+        self,
+        authority: &dyn Authority,
+        follow_up: Option<&FollowUp>,
+    ) -> Result<Live<'a>, Denied> {
+        let answer = match follow_up {
+            None => authority.introspect(self.token).await?,
+            Some(round) => authority.introspect_round(self.token, &round.state).await?,
+        };
+        match answer {
             Introspection::Live(grant) => Ok(Live { token: self.token, grant }),
+            Introspection::Dead(Inactive::AlreadyConsumed) if follow_up.is_some() => {
+                Err(Denied::Refuse(not_continued()))
+            }
             Introspection::Dead(reason) => Err(dead(&reason)),
         }
     }
@@ -137,6 +152,14 @@ fn dead(reason: &Inactive) -> Denied {
         ),
         _ => Denied::Renegotiate,
     }
+}
+
+/// One word for every round that is not one of this grant's: never asked for, answered already, or not allowed.
+pub(crate) fn not_continued() -> Refusal {
+    Refusal::new(
+        Code::ContinuationRefused,
+        "this grant carries no such further round of its call; call again without requestState and inputResponses",
+    )
 }
 
 fn already_consumed() -> Denied {
@@ -272,20 +295,37 @@ impl<'a> Possessed<'a> {
     /// Step 4 (CORE-88, CORE-91).
     pub(crate) fn bind(self, call: &ProtectedCall<'_>) -> Result<Bound<'a>, Denied> {
         let grant = &self.live.grant;
-        if is_one_call(grant, call.tool) {
-            require_operation(grant, call)?;
-        }
+        let round = match is_one_call(grant, call.tool) {
+            true => self.round(call, require_operation(grant, call)?)?,
+            false => None,
+        };
         let report = AccessReport {
             family: grant.family.clone(),
             tool: call.tool.settings.tool.clone(),
             params_s256: call.operation.as_ref().map(|operation| operation.params_s256.clone()),
             summary: None,
+            continuation: None,
         };
-        Ok(Bound { token: self.live.token, single_use: grant.single_use, call: report })
+        Ok(Bound { live: self.live, call: report, round })
+    }
+
+    /// The round of its call that this is. A call that answers nothing is none; one that answers what its authority
+    /// does not know of is refused.
+    fn round(&self, call: &ProtectedCall<'_>, operation: &Operation) -> Result<Option<Continuation>, Denied> {
+        let Some(FollowUp { state, answers }) = &call.follow_up else { return Ok(None) };
+        if self.live.grant.continuation.as_ref() != Some(state) {
+            return Err(Denied::Refuse(not_continued()));
+        }
+        Ok(Some(Continuation {
+            state: state.clone(),
+            answers: answers.clone(),
+            operation: operation.clone(),
+            key: self.key.thumbprint(),
+        }))
     }
 }
 
-fn require_operation(grant: &LiveGrant, call: &ProtectedCall<'_>) -> Result<(), Denied> {
+fn require_operation<'g>(grant: &'g LiveGrant, call: &ProtectedCall<'_>) -> Result<&'g Operation, Denied> {
     let designated = call.tool.settings.single_use && !grant.single_use;
     let Some(approved) = grant.operation.as_ref().filter(|_| !designated) else {
         return Err(Denied::refuse(
@@ -298,7 +338,7 @@ fn require_operation(grant: &LiveGrant, call: &ProtectedCall<'_>) -> Result<(), 
     }
     match &call.operation {
         None => Err(Denied::refuse(Code::InvalidRequest, "the arguments have no canonical form to compare")),
-        Some(operation) if operation == approved => Ok(()),
+        Some(operation) if operation == approved => Ok(approved),
         Some(_) => {
             Err(Denied::refuse(Code::OperationMismatch, "the owner approved another call than this one"))
         }
@@ -307,58 +347,21 @@ fn require_operation(grant: &LiveGrant, call: &ProtectedCall<'_>) -> Result<(), 
 
 impl<'a> Bound<'a> {
     pub(crate) fn token(&self) -> &'a str {
-        self.token
+        self.live.token
     }
 
     /// For the policy stage alone.
     pub(crate) fn approved(self) -> Approved<'a> {
-        Approved(self)
+        Approved { bound: self, asked: false }
     }
-}
 
-impl<'a> Approved<'a> {
-    pub(crate) fn approval(self) -> Approval<'a> {
-        let Approved(Bound { token, single_use, call }) = self;
-        if single_use {
-            Approval::SingleUse(SingleUse { token, call })
-        } else {
-            Approval::Reusable(Reusable(call))
-        }
+    /// The same, once somebody was asked.
+    pub(crate) fn approved_after_asking(self) -> Approved<'a> {
+        Approved { bound: self, asked: true }
     }
-}
 
-impl Reusable {
-    /// Her record has the call before the upstream does (FED-48, D-27).
-    pub(crate) async fn record(self, authority: &dyn Authority) -> Result<(), Denied> {
-        Ok(authority.report(&self.0).await?)
+    /// The grant in its authority's words, for a policy to read.
+    pub(crate) fn described(&self) -> Json {
+        Json::from(Introspection::Live(self.live.grant.clone()).to_json())
     }
-}
-
-impl SingleUse<'_> {
-    /// Step 5, the last (CORE-89). Who is told it lost, refuses (CORE-95); who is told nothing has spent it (D-14).
-    pub(crate) async fn spend(
-        self,
-        authority: &dyn Authority,
-        attempt: &str,
-    ) -> Result<AccessReport, Denied> {
-        let reply = match authority.consume(self.token, attempt).await {
-            Ok(reply) => reply,
-            Err(gone) if gone.nothing_done() => return Err(gone.into()),
-            Err(_) => return Err(Denied::Refuse(perhaps_spent())),
-        };
-        match reply.error {
-            _ if reply.consumed => Ok(self.call),
-            None => Err(already_consumed()),
-            // It was single-use a moment ago; an authority of two minds is not one to act on.
-            Some(reason) if reason == NOT_SINGLE_USE => Err(Unavailable::Nonsense.into()),
-            Some(reason) => Err(dead(&Inactive::from(reason))),
-        }
-    }
-}
-
-/// An unknown outcome counts as spent, and nothing is forwarded (D-14).
-fn perhaps_spent() -> Refusal {
-    let description = "whether the grant was spent is not known; treat it as spent and ask for another";
-    let refusal = Refusal::new(Code::TemporarilyUnavailable, description);
-    Refusal { spent: true, forwarded: Some(Forwarded::No), ..refusal }
 }

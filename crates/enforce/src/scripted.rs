@@ -15,12 +15,13 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use sayso_protocol::payload::edition::Edition;
 use sayso_protocol::payload::operation::Operation;
 use sayso_protocol::payload::protection::{
-    AccessReport, ConsumeReply, Introspection, LiveGrant, PermissionFault, PermissionReply, PermissionRequest,
+    AccessReport, ConsumeReply, Continuation, Introspection, LiveGrant, PermissionFault, PermissionReply,
+    PermissionRequest,
 };
 use sayso_protocol::payload::refusal::{Code, Refusal};
 use sayso_protocol::payload::rpt::{Confirmation, Permission};
 use sayso_protocol::sig::{self, Facts, SignOptions};
-use sayso_protocol::{Json, SigningKey, Timestamp};
+use sayso_protocol::{Json, S256, SigningKey, Timestamp};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -34,6 +35,8 @@ pub(crate) enum Asked {
     Permission(PermissionRequest),
     Introspect(String),
     Consume(String),
+    Round(S256),
+    Resume(Continuation),
     Report(AccessReport),
 }
 
@@ -76,15 +79,25 @@ impl Scripted {
             Asked::Permission(_) => "permission",
             Asked::Introspect(_) => "introspect",
             Asked::Consume(_) => "consume",
+            Asked::Round(_) => "round",
+            Asked::Resume(_) => "resume",
             Asked::Report(_) => "report",
         };
         self.asked.lock().unwrap().iter().map(name).collect()
     }
 
+    /// The `nth` answer to who spends.
+    async fn spending(&self, nth: usize) -> Result<ConsumeReply, Unavailable> {
+        tokio::task::yield_now().await;
+        let lost = ConsumeReply { consumed: false, error: Some("already_consumed".into()) };
+        let won = ConsumeReply { consumed: true, error: None };
+        self.consume.lock().unwrap().clone().unwrap_or(Ok(if nth == 1 { won } else { lost }))
+    }
+
     fn note(&self, asked: Asked) -> usize {
         let mut log = self.asked.lock().unwrap();
         log.push(asked);
-        log.iter().filter(|asked| matches!(asked, Asked::Consume(_))).count()
+        log.iter().filter(|asked| matches!(asked, Asked::Consume(_) | Asked::Resume(_))).count()
     }
 }
 
@@ -106,10 +119,22 @@ impl Authority for Scripted {
 
     async fn consume(&self, _token: &str, attempt: &str) -> Result<ConsumeReply, Unavailable> {
         let nth = self.note(Asked::Consume(attempt.to_owned()));
-        tokio::task::yield_now().await;
-        let lost = ConsumeReply { consumed: false, error: Some("already_consumed".into()) };
-        let won = ConsumeReply { consumed: true, error: None };
-        self.consume.lock().unwrap().clone().unwrap_or(Ok(if nth == 1 { won } else { lost }))
+        self.spending(nth).await
+    }
+
+    async fn introspect_round(&self, _token: &str, state: &S256) -> Result<Introspection, Unavailable> {
+        self.note(Asked::Round(state.clone()));
+        self.introspection.lock().unwrap().clone()
+    }
+
+    async fn resume(
+        &self,
+        _token: &str,
+        _attempt: &str,
+        round: &Continuation,
+    ) -> Result<ConsumeReply, Unavailable> {
+        let nth = self.note(Asked::Resume(round.clone()));
+        self.spending(nth).await
     }
 
     async fn report(&self, report: &AccessReport) -> Result<(), Unavailable> {
@@ -191,9 +216,13 @@ fn grant(tool: &str, scope: &str) -> LiveGrant {
         }],
         contract: sayso_protocol::canon::s256_bytes(b"agreement"),
         family: "family-1".parse().unwrap(),
+        sub: Some("pw:agent".into()),
+        client_id: Some("pw:agent".into()),
         consequence: None,
         single_use: false,
         operation: None,
+        bind: false,
+        continuation: None,
     }
 }
 
@@ -320,5 +349,7 @@ pub(crate) fn told(verdict: &Verdict<()>) -> String {
         Verdict::Challenge(_) => "challenge".into(),
         Verdict::Refuse(refusal) => refusal.code.as_str().into(),
         Verdict::Fault(fault) => fault.error.unwrap_or("malformed").into(),
+        Verdict::Policy(refusal) => refusal.category.into(),
+        Verdict::Bearer(challenge) => if challenge.shown { "bad token" } else { "no token" }.into(),
     }
 }

@@ -7,4 +7,5 @@ mod cut;
 mod hostile;
 mod hung_up;
 mod refused;
+mod rounds;
 mod wire;

@@ -4,8 +4,10 @@
 mod cast;
 mod forwarding;
 mod hostile;
+mod listening;
 mod published;
 mod refusals;
+mod rounds;
 mod sessions;
 mod stdio;
 mod surveyed;

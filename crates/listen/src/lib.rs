@@ -2,13 +2,17 @@
 //!
 //! Every listener of ours is served here, so that one bound holds at all of them. Whom a listener serves, and which
 //! hosts and origins, is its router's to decide. What is under way when the shutdown comes may end within a grace period.
-//! TLS is ahead of this listener or not at all (D-42).
+//! TLS is ahead of a listener, or spoken here where it may be reached from elsewhere (D-42).
 
 #[cfg(feature = "http2")]
 mod http2;
+#[cfg(feature = "tls")]
+mod tls;
 
 #[cfg(feature = "http2")]
 pub use http2::listen_http2;
+#[cfg(feature = "tls")]
+pub use tls::{BadTls, Tls, listen_tls};
 
 use axum::Router;
 use hyper::server::conn::http1;
@@ -17,7 +21,8 @@ use hyper_util::server::graceful::GracefulConnection;
 use hyper_util::service::TowerToHyperService;
 use std::pin::pin;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -38,15 +43,46 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Serves `router` on every listener until `shutdown`, then lets what is under way end. A connection that fails is its own
 /// affair, so there is nothing to report.
 pub async fn listen(listeners: Vec<TcpListener>, router: Router, shutdown: impl Future<Output = ()> + Send) {
-    open(listeners, shutdown, move |stream, closed| converse(stream, router.clone(), closed)).await;
+    open(listeners, shutdown, move |stream, closed| talk(stream, router.clone(), closed)).await;
+}
+
+/// Serves `router` on a socket in the file system, as [`listen`] does on addresses. Who may connect is who may write to it.
+pub async fn listen_unix(listener: UnixListener, router: Router, shutdown: impl Future<Output = ()> + Send) {
+    open(vec![listener], shutdown, move |stream, closed| talk(stream, router.clone(), closed)).await;
+}
+
+/// What connections come in by.
+trait Door: Send {
+    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+
+    fn meet(&self) -> impl Future<Output = std::io::Result<Self::Stream>> + Send;
+}
+
+impl Door for TcpListener {
+    type Stream = TcpStream;
+
+    async fn meet(&self) -> std::io::Result<TcpStream> {
+        let (stream, _) = self.accept().await?;
+        stream.set_nodelay(true)?;
+        Ok(stream)
+    }
+}
+
+impl Door for UnixListener {
+    type Stream = UnixStream;
+
+    async fn meet(&self) -> std::io::Result<UnixStream> {
+        self.accept().await.map(|(stream, _)| stream)
+    }
 }
 
 /// Accepts at every listener until `shutdown` and gives each connection to `talk`, with what says when to end.
-async fn open<T>(
-    listeners: Vec<TcpListener>,
+async fn open<D, T>(
+    listeners: Vec<D>,
     shutdown: impl Future<Output = ()> + Send,
-    talk: impl Fn(TcpStream, watch::Receiver<bool>) -> T + Clone,
+    talk: impl Fn(D::Stream, watch::Receiver<bool>) -> T + Clone,
 ) where
+    D: Door,
     T: Future<Output = ()> + Send + 'static,
 {
     let (closing, closed) = watch::channel(false);
@@ -59,11 +95,12 @@ async fn open<T>(
     tokio::join!(futures::future::join_all(doors), close);
 }
 
-async fn attend<T>(
-    listener: TcpListener,
-    talk: impl Fn(TcpStream, watch::Receiver<bool>) -> T,
+async fn attend<D, T>(
+    listener: D,
+    talk: impl Fn(D::Stream, watch::Receiver<bool>) -> T,
     closed: watch::Receiver<bool>,
 ) where
+    D: Door,
     T: Future<Output = ()> + Send + 'static,
 {
     let mut connections = JoinSet::new();
@@ -71,8 +108,8 @@ async fn attend<T>(
     loop {
         tokio::select! {
             _ = closing.changed() => break,
-            accepted = listener.accept(), if connections.len() < MOST => match accepted {
-                Ok((stream, _)) => {
+            accepted = listener.meet(), if connections.len() < MOST => match accepted {
+                Ok(stream) => {
                     connections.spawn(talk(stream, closed.clone()));
                 }
                 // Out of descriptors, or the peer is gone: neither is a reason to stop serving.
@@ -88,10 +125,10 @@ async fn attend<T>(
     }
 }
 
-async fn converse(stream: TcpStream, router: Router, closed: watch::Receiver<bool>) {
-    if stream.set_nodelay(true).is_err() {
-        return;
-    }
+async fn talk<S>(stream: S, router: Router, closed: watch::Receiver<bool>)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)

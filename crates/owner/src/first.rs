@@ -29,6 +29,7 @@ pub fn unit(tool: &ToolName, resource: ResourceId, scope: Vec<Scope>, class: Cla
         name: tool.to_string().chars().take(NAME).collect(),
         resources: vec![resource],
         ask_me: true,
+        bind: false,
         version: 1,
         terms: terms(scope, class),
     })

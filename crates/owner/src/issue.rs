@@ -37,6 +37,8 @@ pub struct Grant {
     pub handle: Handle,
     /// The connection's epoch; the grant lives only while it is equal (D-21).
     pub epoch: i64,
+    /// Whether the tool may ask follow-up questions in the call (D-11).
+    pub bind: bool,
     /// What another agreement to the same is alike to (D-19).
     pub likeness: S256,
     /// When she approved it; `None` where she was not asked.
@@ -90,6 +92,7 @@ pub fn issue(
         unit: commitment.unit.clone(),
         handle: commitment.handle.clone(),
         epoch: facts.epoch,
+        bind: commitment.bind && rpt.single_use,
         likeness: commitment.likeness.clone(),
         approved: facts.approved.then_some(facts.decided),
         receipt,

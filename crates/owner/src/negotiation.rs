@@ -71,6 +71,9 @@ pub struct Commitment {
     /// The pin of the tool's definition when it was made: what she is asked about (D-30).
     #[serde(default)]
     pub definition: Option<S256>,
+    /// Whether the tool may ask follow-up questions in the call: what she is shown and approves with it (D-11).
+    #[serde(default)]
+    pub bind: bool,
     /// What another agreement to the same is alike to (D-19).
     pub likeness: S256,
     /// When it was made.
@@ -103,6 +106,7 @@ impl Commitment {
             reason: claims.reason.clone(),
             mission: claims.mission.clone(),
             definition,
+            bind: unit.bind,
             likeness: likeness::of(agreement),
             at,
         }

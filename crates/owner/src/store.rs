@@ -5,11 +5,13 @@
 //! and against the intents that touch the same row. Every method takes the owner, or finds her in the artifact.
 
 mod establishment;
+mod rounds;
 mod sign_in;
 #[cfg(feature = "suite")]
 pub mod suite;
 
 pub use establishment::Establishment;
+pub use rounds::{MOST_ROUNDS, Rounds};
 pub use sign_in::SignIn;
 
 use crate::connection::{Connection, Ended};
@@ -93,8 +95,9 @@ pub struct Waiting {
 /// What introspection finds by a token's digest (D-20).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    /// Live, and so is its connection, at a resource server that is active.
-    Live(Box<LiveGrant>),
+    /// Live, and so is its connection, at a resource server that is active. The handle goes no further than the authority,
+    /// which alone can make a name of it (D-7).
+    Live(Box<LiveGrant>, Handle),
     /// Known here, and dead: `connection_revoked`, `revoked`, `already_consumed` or `expired`, in that precedence.
     Dead(sayso_protocol::payload::protection::Inactive),
     /// No such token of this owner at this resource server.
@@ -133,13 +136,15 @@ pub enum Unsaved {
 pub struct Edit {
     /// A new answer to whether she is asked.
     pub ask_me: Option<bool>,
+    /// A new answer to whether its tools may ask follow-up questions (D-11).
+    pub bind: Option<bool>,
     /// Changes to its terms, laid over what they are when the edit takes effect.
     pub terms: TermsEdit,
 }
 
 /// The port. Every method is one intent.
 #[async_trait]
-pub trait Store: SignIn + Establishment + Send + Sync + 'static {
+pub trait Store: SignIn + Establishment + Rounds + Send + Sync + 'static {
     /// The store's epoch: artifacts of another epoch are dead (D-38).
     fn epoch(&self) -> i64;
 

@@ -77,6 +77,9 @@ pub struct Unit {
     pub resources: Vec<ResourceId>,
     /// Whether she is asked when the relationship stands.
     pub ask_me: bool,
+    /// Whether its tools may ask follow-up questions within an approved call. She does not see the answers (D-11).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub bind: bool,
     /// The version of its terms, from 1.
     pub version: i64,
     /// Its terms.
@@ -113,6 +116,9 @@ pub enum Unfit {
     /// An enforced promise that is not among the prohibitions.
     #[error("enforced may only name prohibitions of these terms")]
     Enforced,
+    /// Follow-up questions where every call is one of many anyway.
+    #[error("follow-up questions are allowed, or not, where each call is approved one at a time")]
+    Bind,
 }
 
 impl Draft {
@@ -157,6 +163,9 @@ impl Unit {
         text("name", &self.name, 200)?;
         if self.resources.is_empty() || self.resources.len() > 1000 {
             return Err(Unfit::Resources);
+        }
+        if self.bind && !self.terms.per_operation {
+            return Err(Unfit::Bind);
         }
         self.terms.check()
     }
@@ -206,6 +215,7 @@ mod tests {
             name: "Trading".into(),
             resources: vec!["vault/execute_trade".parse().unwrap()],
             ask_me: true,
+            bind: false,
             version: 3,
             terms: Draft {
                 purpose: "one trade".into(),
@@ -257,6 +267,8 @@ mod tests {
             assert_eq!(unit.check(), Err(Unfit::Id), "{id}");
         }
         assert_eq!(with(|unit| unit.name.clear()), Unfit::Text("name", 200));
+        let many = |unit: &mut Unit| (unit.bind, unit.terms.per_operation) = (true, false);
+        assert_eq!(with(many), Unfit::Bind);
         let enforced = |unit: &mut Unit| drop(unit.terms.enforced.insert("x".into(), "y".into()));
         assert_eq!(with(enforced), Unfit::Enforced);
     }

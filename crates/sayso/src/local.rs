@@ -6,8 +6,10 @@
 use async_trait::async_trait;
 use sayso_authority::{Caller, ProtectionApi, ProtectionFault};
 use sayso_enforce::{Authority, Unavailable};
+use sayso_protocol::canon::S256;
 use sayso_protocol::payload::protection::{
-    AccessReport, ConsumeReply, Introspection, PermissionFault, PermissionReply, PermissionRequest,
+    AccessReport, ConsumeReply, Continuation, Introspection, PermissionFault, PermissionReply,
+    PermissionRequest,
 };
 
 /// One resource server's view of an authority in this process.
@@ -42,6 +44,19 @@ impl Authority for LocalAuthority {
 
     async fn consume(&self, token: &str, attempt: &str) -> Result<ConsumeReply, Unavailable> {
         self.api.consume(&self.caller, token, attempt).await.map_err(|fault| unavailable(&fault))
+    }
+
+    async fn introspect_round(&self, token: &str, state: &S256) -> Result<Introspection, Unavailable> {
+        self.api.introspect_round(&self.caller, token, state).await.map_err(|fault| unavailable(&fault))
+    }
+
+    async fn resume(
+        &self,
+        token: &str,
+        attempt: &str,
+        round: &Continuation,
+    ) -> Result<ConsumeReply, Unavailable> {
+        self.api.resume(&self.caller, token, attempt, round).await.map_err(|fault| unavailable(&fault))
     }
 
     async fn report(&self, report: &AccessReport) -> Result<(), Unavailable> {

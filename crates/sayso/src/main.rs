@@ -1,7 +1,9 @@
 //! The `sayso` binary: its subcommands, and nothing else.
 
 use clap::{Parser, Subcommand};
-use sayso::{agent, coaz, owner, roles, up};
+#[cfg(feature = "cedar")]
+use sayso::pdp;
+use sayso::{agent, coaz, owner, roles, shim, up};
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use tracing::Level;
@@ -32,8 +34,13 @@ enum Command {
     ExtAuthz(roles::Command),
     /// Act as a requesting agent: call a protected tool with the whole dance.
     Agent(agent::Command),
+    /// Be an MCP server in front of a protected resource, for clients that know nothing of owners.
+    Shim(shim::Command),
     /// Answer, watch and end, as the owner.
     Owner(owner::Command),
+    /// Decide by policies from a folder, for whoever asks over OpenID AuthZEN.
+    #[cfg(feature = "cedar")]
+    Pdp(pdp::Command),
     /// Try out how MCP messages become requests to a policy engine.
     Coaz(coaz::Command),
     /// Check or print the settings `up` would run with.
@@ -55,8 +62,11 @@ async fn run() -> ExitCode {
         Command::Gateway(command) => roles::gateway::run(command).await,
         Command::ExtAuthz(command) => roles::ext_authz::run(command).await,
         Command::Agent(command) => agent::run(command).await,
+        Command::Shim(command) => shim::run(command).await,
         Command::Owner(command) => owner::run(command).await,
-        Command::Coaz(command) => coaz::run(&command),
+        #[cfg(feature = "cedar")]
+        Command::Pdp(command) => pdp::run(command).await,
+        Command::Coaz(command) => coaz::run(&command).await,
         Command::Config(command) => up::config(&command),
     };
     outcome.unwrap_or_else(|fault| {

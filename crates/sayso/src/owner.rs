@@ -7,6 +7,7 @@ mod accept;
 mod add;
 mod client;
 mod open;
+mod policies;
 mod request;
 mod servers;
 mod show;
@@ -102,8 +103,11 @@ enum Act {
         #[command(subcommand)]
         answer: Option<servers::Answer>,
     },
-    /// List the policy units with their terms.
-    Policies,
+    /// List the policy units with their terms; or change whether the tools of one may ask follow-up questions.
+    Policies {
+        #[command(subcommand)]
+        change: Option<policies::Change>,
+    },
     /// Print the record, oldest first.
     Ledger {
         /// Only rows that name this agent.
@@ -200,6 +204,7 @@ fn advised(fault: anyhow::Error, asked: &Act, typed: &Typed) -> anyhow::Error {
         Act::Show { .. } | Act::Approve { .. } | Act::Deny { .. } => "pending",
         Act::Revoke { .. } => "connections",
         Act::ResourceServers { .. } => "resource-servers",
+        Act::Policies { .. } => "policies",
         _ => return fault,
     };
     match fault.downcast::<client::Refused>() {
@@ -221,7 +226,7 @@ async fn act(client: &Client, act: &Act) -> anyhow::Result<Value> {
         Act::Revoke { handle } => client.write("connections/revoke", &json!({ "handle": handle })).await,
         Act::Resources | Act::Accept { .. } => client.read("resources", None).await,
         Act::ResourceServers { answer } => servers::run(client, answer.as_ref()).await,
-        Act::Policies => client.read("policies", None).await,
+        Act::Policies { change } => policies::run(client, change.as_ref()).await,
         Act::Ledger { handle, after } => ledger(client, handle.as_deref(), *after).await,
     }
 }

@@ -13,9 +13,11 @@ use axum::response::{IntoResponse as _, Response};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, StatusCode};
 use sayso_owner::store::Digest;
-use sayso_protocol::b64;
-use sayso_protocol::payload::protection::{AccessReport, PermissionRequest};
+use sayso_protocol::payload::operation::Operation;
+use sayso_protocol::payload::protection::{AccessReport, Continuation, PermissionRequest};
+use sayso_protocol::{S256, Thumbprint, b64};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 
 const JSON: Takes = Takes::json(64 * 1024);
 const FORM: Takes = Takes::form(64 * 1024);
@@ -45,7 +47,10 @@ pub(super) async fn introspect(State(authority): Shared, request: Request) -> Re
     let admitted = admit(&authority, request.headers()).await?;
     let mut form = Received::read(request, FORM).await?.form()?;
     let token = form.remove("token").ok_or_else(no_member)?;
-    let answer = authority.introspect(&admitted, &token).await?;
+    let answer = match round_state(&mut form)? {
+        None => authority.introspect(&admitted, &token).await?,
+        Some(state) => authority.introspect_round(&admitted, &token, &state).await?,
+    };
     Ok(json(StatusCode::OK, &answer.to_json()))
 }
 
@@ -58,8 +63,33 @@ pub(super) async fn consume(State(authority): Shared, request: Request) -> Resul
     if attempt.is_empty() || attempt.len() > MAX_ATTEMPT {
         return Err(Fault::invalid(format!("attempt must have between 1 and {MAX_ATTEMPT} bytes")));
     }
-    let reply = authority.consume(&admitted, &token, &attempt).await?;
+    let reply = match round_state(&mut form)? {
+        None => authority.consume(&admitted, &token, &attempt).await?,
+        Some(state) => {
+            let round = round(&mut form, state).ok_or_else(no_round)?;
+            authority.resume(&admitted, &token, &attempt, &round).await?
+        }
+    };
     Ok(json(StatusCode::OK, &reply))
+}
+
+/// The state of the round that a question is about, if it is about one (D-11).
+fn round_state(form: &mut BTreeMap<String, String>) -> Result<Option<S256>, Fault> {
+    form.remove("continuation").map(|state| state.parse().map_err(|_| no_round())).transpose()
+}
+
+/// The rest of what a round is.
+fn round(form: &mut BTreeMap<String, String>, state: S256) -> Option<Continuation> {
+    let answers = form.remove("answers_s256").map(|answers| answers.parse()).transpose().ok()?;
+    let tool = form.remove("tool")?.parse().ok()?;
+    let operation = Operation { tool, params_s256: form.remove("params_s256")?.parse().ok()? };
+    Some(Continuation { state, answers, operation, key: Thumbprint::from_text(form.remove("jkt")?) })
+}
+
+fn no_round() -> Fault {
+    Fault::invalid(
+        "a round is its continuation, tool, params_s256 and jkt, and answers_s256 where there are any",
+    )
 }
 
 pub(super) async fn report(State(authority): Shared, request: Request) -> Result<Response, Fault> {
@@ -101,7 +131,9 @@ impl From<ProtectionFault> for Fault {
             ProtectionFault::Permission(why) => {
                 Fault::new(StatusCode::BAD_REQUEST, why.as_str(), description)
             }
-            ProtectionFault::Several | ProtectionFault::Summary => Fault::invalid(description),
+            ProtectionFault::Several | ProtectionFault::Summary | ProtectionFault::NoRound => {
+                Fault::invalid(description)
+            }
             ProtectionFault::UnknownNegotiation => {
                 Fault::new(StatusCode::NOT_FOUND, "unknown_negotiation", description)
             }

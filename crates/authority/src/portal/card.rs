@@ -30,6 +30,8 @@ pub(super) struct Card {
     pub(super) arguments: Option<Arguments>,
     pub(super) allows: String,
     pub(super) admits: Option<String>,
+    /// What she will not see of it.
+    pub(super) unseen: Option<&'static str>,
     pub(super) forbids: &'static str,
     pub(super) reason: Option<String>,
     pub(super) mission: Option<String>,
@@ -77,6 +79,9 @@ impl Card {
             arguments,
             allows: allows(commitment, units),
             admits: (waiting.ask == Ask::Connection).then(|| admits(units)),
+            unseen: commitment
+                .bind
+                .then_some("This tool may ask follow-up questions; you will not see the answers."),
             forbids: if terms.per_operation {
                 "It does not allow other arguments, a second call, or any other tool."
             } else {

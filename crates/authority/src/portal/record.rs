@@ -40,14 +40,20 @@ fn entry(row: &Row) -> Entry {
 fn what(row: &Row) -> (&'static str, &'static str) {
     let record = &row.record;
     let of_request = record.family.is_some();
+    let rounds = record.entry.get("bind").is_some();
     match record.kind {
         Kind::Promised if !of_request => ("promised", "introduced itself, and asks you"),
         Kind::Promised if record.entry.get("asks").is_some() => ("promised", "agreed, and asked you"),
         Kind::Promised => ("promised", "agreed to your terms"),
+        Kind::Touched if record.entry.get("continuation").is_some() => {
+            ("touched", "answered a follow-up question")
+        }
         Kind::Touched => ("touched", "used"),
         Kind::Connected if record.handle.is_some() => ("connected", "let in"),
         Kind::Connected => ("connected", "signed in"),
         Kind::Approved if of_request => ("approved", "approved"),
+        Kind::Approved if rounds => ("approved", "follow-up questions allowed"),
+        Kind::Revoked if rounds => ("revoked", "follow-up questions refused from now on"),
         Kind::Approved => ("approved", "server approved"),
         Kind::Denied => ("denied", "denied"),
         Kind::Revoked => ("revoked", "ended"),

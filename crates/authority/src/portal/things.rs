@@ -103,6 +103,12 @@ fn thing(registered: &Registered, units: &[Unit], by: &SignedIn) -> Thing {
 
 fn how(unit: &Unit) -> &'static str {
     match (unit.ask_me, unit.terms.per_operation) {
+        (true, true) if unit.bind => {
+            "asks you about every single call, and may ask the agent follow-up questions you will not see answered"
+        }
+        (false, true) if unit.bind => {
+            "gives agents you let in one call at a time, unasked, with follow-up questions you will not see answered"
+        }
         (true, true) => "asks you about every single call",
         (true, false) => "asks you every time an agent wants in",
         (false, true) => "gives agents you let in one call at a time, unasked",

@@ -16,6 +16,7 @@ mod readers;
 mod record;
 mod registry;
 mod replay;
+mod rounds;
 mod servers;
 mod sessions;
 mod setup;

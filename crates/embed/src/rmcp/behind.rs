@@ -16,6 +16,7 @@ use rmcp::service::{NotificationContext, RequestContext, RoleServer, Subscriptio
 use rmcp::transport::streamable_http_server::{
     SessionManager, StreamableHttpServerConfig, StreamableHttpService,
 };
+use sayso_enforce::Enforcement;
 use sayso_protocol::payload::protection::AccessReport;
 use sayso_protocol::payload::refusal::{Code, Forwarded, Refusal};
 use std::borrow::Cow;
@@ -191,8 +192,15 @@ impl<H: ServerHandler> ServerHandler for Behind<H> {
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        let opened = self.opens("subscriptions/listen");
-        opened.then(|| self.inner.accepted_subscription_filter(requested)).flatten()
+        let mut heard = requested.clone();
+        let enforcement = &self.site.engine.resource().settings().enforcement;
+        if enforcement.asks_owner() {
+            // Changed lists alone, as a layer trims it where there is one (ADR 0021).
+            heard.resource_subscriptions = None;
+        }
+        // Where a policy is asked about every message, the layer has asked.
+        let opened = enforcement.policed().is_some() || self.opens("subscriptions/listen");
+        opened.then(|| self.inner.accepted_subscription_filter(&heard)).flatten()
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {

@@ -2,128 +2,22 @@
 
 use super::request::{Answer, Call};
 use crate::{Hers, Layered, Site, SiteConfig, ToolSettings};
-use async_trait::async_trait;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use sayso_enforce::authority::keys::KnownKeys;
 use sayso_enforce::listing::Reader;
-use sayso_enforce::{Authority, Clock, Unavailable};
-use sayso_protocol::json::Limits;
-use sayso_protocol::payload::operation::Operation;
-use sayso_protocol::payload::protection::{
-    AccessReport, ConsumeReply, Introspection, LiveGrant, PermissionFault, PermissionReply, PermissionRequest,
-};
-use sayso_protocol::payload::rpt::{Confirmation, Permission};
-use sayso_protocol::{Json, SigningKey, Timestamp};
+use sayso_enforce::{Authority, Clock};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
-use std::time::Duration;
 use tower::ServiceExt;
 use tower_layer::Layer;
 use tower_service::Service;
 
-pub(super) const NOW: Timestamp = Timestamp(1_790_000_000);
-pub(super) const PUBLIC: &str = "http://gw.example.test";
-pub(super) const HOST: &str = "gw.example.test";
-pub(super) const TRADE: &str = r#"{"symbol":"VTI","quantity":3}"#;
-pub(super) const AS_URI: &str = "https://as.example.test";
 pub(super) const DOCUMENT: &str = "http://gw.example.test/.well-known/oauth-protected-resource/mcp";
-
-/// The authority: `reader` and `other` are for many calls, of one key and another, `trade-…` each for one trade; any
-/// other token is dead, for its name.
-#[derive(Default)]
-pub(super) struct Scripted {
-    pub(super) gone: AtomicBool,
-    pub(super) slow_consume: Mutex<Duration>,
-    /// Why every token is dead, once it is.
-    pub(super) ended: Mutex<Option<&'static str>>,
-    pub(super) spent: Mutex<Vec<String>>,
-    pub(super) tickets: AtomicU64,
-    pub(super) reports: Mutex<Vec<AccessReport>>,
-}
-
-pub(super) fn grant(tool: &str, scope: &str, seed: u8) -> LiveGrant {
-    LiveGrant {
-        iss: AS_URI.into(),
-        aud: PUBLIC.parse().unwrap(),
-        owner: "alice".parse().unwrap(),
-        iat: NOW.plus(-10),
-        exp: NOW.plus(600),
-        token_type: "PoP".into(),
-        cnf: Confirmation { jwk: key(seed).verifying().jwk() },
-        permissions: vec![Permission {
-            resource_id: format!("vault/{tool}").parse().unwrap(),
-            resource_scopes: vec![scope.parse().unwrap()],
-            exp: None,
-            iat: None,
-            nbf: None,
-            definition: None,
-        }],
-        contract: sayso_protocol::canon::s256_bytes(b"agreement"),
-        family: "family-1".parse().unwrap(),
-        consequence: None,
-        single_use: false,
-        operation: None,
-    }
-}
-
-#[async_trait]
-impl Authority for Scripted {
-    async fn permission(
-        &self,
-        _request: &PermissionRequest,
-    ) -> Result<Result<PermissionReply, PermissionFault>, Unavailable> {
-        if self.gone.load(Ordering::SeqCst) {
-            return Err(Unavailable::Unreachable);
-        }
-        let nth = self.tickets.fetch_add(1, Ordering::SeqCst);
-        Ok(Ok(format!("ticket-{nth}").into()))
-    }
-
-    async fn introspect(&self, token: &str) -> Result<Introspection, Unavailable> {
-        if self.gone.load(Ordering::SeqCst) {
-            return Err(Unavailable::Unreachable);
-        }
-        if let Some(reason) = *self.ended.lock().unwrap() {
-            return Ok(Introspection::Dead(reason.to_owned().into()));
-        }
-        let trade = Json::parse(TRADE.as_bytes(), Limits::default()).unwrap();
-        let grant = match token {
-            "reader" => grant("get_positions", "positions:read", 0x22),
-            "other" => grant("get_positions", "positions:read", 0x33),
-            trades if trades.starts_with("trade") => LiveGrant {
-                single_use: true,
-                operation: Some(Operation::of("execute_trade".parse().unwrap(), &trade).unwrap()),
-                ..grant("execute_trade", "trades:execute", 0x22)
-            },
-            reason => return Ok(Introspection::Dead(reason.to_owned().into())),
-        };
-        Ok(Introspection::Live(Box::new(grant)))
-    }
-
-    async fn consume(&self, token: &str, _attempt: &str) -> Result<ConsumeReply, Unavailable> {
-        let won = {
-            let mut spent = self.spent.lock().unwrap();
-            spent.push(token.to_owned());
-            spent.iter().filter(|known| *known == token).count() == 1
-        };
-        let slow = *self.slow_consume.lock().unwrap();
-        tokio::time::sleep(slow).await;
-        Ok(ConsumeReply { consumed: won, error: (!won).then(|| "already_consumed".to_owned()) })
-    }
-
-    async fn report(&self, report: &AccessReport) -> Result<(), Unavailable> {
-        self.reports.lock().unwrap().push(report.clone());
-        Ok(())
-    }
-}
-
-pub(super) fn key(seed: u8) -> SigningKey {
-    SigningKey::from_seed(&[seed; 32]).unwrap()
-}
+pub(super) use sayso_enforce::authority::scripted::{AS_URI, HOST, NOW, PUBLIC, Scripted, TRADE, grant, key};
 
 /// What the service behind the layer does next; without a word it answers with a result.
 pub(super) enum Turn {
@@ -253,16 +147,5 @@ impl House {
     pub(crate) fn assert_untouched(&self, what: &str) {
         assert_eq!(self.inside.count(), 0, "{what}: it got there");
         self.authority.assert_untouched(what);
-    }
-}
-
-impl Scripted {
-    pub(crate) fn assert_untouched(&self, what: &str) {
-        assert!(self.spent.lock().unwrap().is_empty(), "{what}: spent");
-        assert!(self.reports.lock().unwrap().is_empty(), "{what}: reported");
-    }
-
-    pub(super) fn tickets(&self) -> u64 {
-        self.tickets.load(Ordering::SeqCst)
     }
 }

@@ -7,7 +7,8 @@ use http::HeaderValue;
 
 fn outcome_of(settings: ResourceSettings, incoming: &Incoming) -> String {
     let resource = Resource::new(settings).unwrap();
-    match admit(&resource, incoming, false) {
+    match admit(&resource, incoming, false, false) {
+        Ok(Admitted::Policed(_)) => "policed".into(),
         Ok(Admitted::Open(_)) => "open".into(),
         Ok(Admitted::Protected(call)) => call.tool.settings.tool.to_string(),
         Err(TurnedAway::Refuse(refusal)) => refusal.code.as_str().into(),
@@ -113,6 +114,57 @@ fn a_subscription_is_to_changed_lists_alone() {
     ] {
         assert_eq!(listening(more), "400 -32602 not_subscribable", "{more}");
     }
+}
+
+// D-6, D-10: a host that carries the request asks for what of it may be heard, and changes nothing else.
+#[test]
+fn a_carried_subscription_is_trimmed_to_changed_lists() {
+    let open = ResourceSettings { open_methods: vec!["subscriptions/listen".into()], ..settings() };
+    let resource = Resource::new(open).unwrap();
+    let asking = |wanted: &str| {
+        let body = String::from_utf8(whole(&list(), 1 << 20).unwrap().to_vec()).unwrap();
+        let params = format!(r#""params": {{ "notifications" : {wanted} ,"#);
+        body.replace("tools/list", "subscriptions/listen").replace(r#""params":{"#, &params)
+    };
+    let carried = |wanted: &str| {
+        let incoming = post(asking(wanted), "subscriptions/listen", None);
+        match admit(&resource, &incoming, false, true) {
+            Ok(Admitted::Open(opened)) => String::from_utf8(opened.body.to_vec()).unwrap(),
+            Ok(Admitted::Protected(_)) => panic!("a call"),
+            Err(TurnedAway::Fault(fault)) => fault.error.unwrap().to_owned(),
+            Err(TurnedAway::Refuse(refusal)) => refusal.code.as_str().to_owned(),
+        }
+    };
+    for all in ["{}", r#"{ "toolsListChanged" : true }"#, r#"{"promptsListChanged":1}"#] {
+        assert_eq!(carried(all), asking(all), "the same bytes");
+    }
+    for (wanted, heard) in [
+        (
+            r#"{"resourceSubscriptions":["file:///x"],"toolsListChanged":true,"taskIds":["t"]}"#,
+            r#"{"toolsListChanged":true}"#,
+        ),
+        (
+            r#"{"toolsListChanged": true, "x": {"taskIds":[]}, "resourcesListChanged": true}"#,
+            r#"{"toolsListChanged":true,"resourcesListChanged":true}"#,
+        ),
+        (
+            r#"{"toolsListChanged":true,"promptsListChanged":"x","ToolsListChanged":true}"#,
+            r#"{"toolsListChanged":true}"#,
+        ),
+        (r#"{"\u0074oolsListChanged":true,"taskIds":["}"]}"#, r#"{"toolsListChanged":true}"#),
+    ] {
+        assert_eq!(carried(wanted), asking(heard), "{wanted}");
+    }
+    for nothing in [r#"{"taskIds":["t"]}"#, r#"{"toolsListChanged":false,"taskIds":["t"]}"#, "[]", r#""all""#]
+    {
+        assert_eq!(carried(nothing), "not_subscribable", "{nothing}");
+    }
+    let nothing = ResourceSettings { enforcement: Enforcement::Nothing, ..settings() };
+    let wanted = asking(r#"{"taskIds":["t"]}"#);
+    let incoming = post(wanted.clone(), "subscriptions/listen", None);
+    let nothing = Resource::new(nothing).unwrap();
+    let Ok(Admitted::Open(opened)) = admit(&nothing, &incoming, false, true) else { panic!("not open") };
+    assert_eq!(opened.body, wanted.as_bytes(), "where nobody is asked, nothing is changed");
 }
 
 // D-6: what begins a session in older revisions begins nothing in this one, whoever is asked.
@@ -313,7 +365,7 @@ fn a_call_approved_one_at_a_time_says_no_more_than_was_approved() {
     let body = call_body("execute_trade", "{}");
     let extras = [
         body.replace(r#""name""#, r#""note":1,"name""#),
-        body.replace(r#""name""#, r#""requestState":"s","name""#),
+        body.replace(r#""name""#, r#""requestState":7,"name""#),
         body.replace(r#""name""#, r#""inputResponses":{},"name""#),
         body.replace(r#""_meta":{"#, r#""_meta":{"com.example/amount":9,"#),
     ];

@@ -15,10 +15,12 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use sayso_fetch::{Fetch, Limits};
+use sayso_protocol::canon::S256;
 use sayso_protocol::json;
 use sayso_protocol::payload::metadata::AuthorityMetadata;
 use sayso_protocol::payload::protection::{
-    AccessReport, ConsumeReply, Introspection, PermissionFault, PermissionReply, PermissionRequest,
+    AccessReport, ConsumeReply, Continuation, Introspection, PermissionFault, PermissionReply,
+    PermissionRequest,
 };
 use sayso_protocol::{ClientId, OwnerName, SigningKey};
 use serde::Deserialize;
@@ -28,6 +30,9 @@ use tokio::sync::OnceCell;
 
 /// The form member that carries the id of one attempt to spend.
 pub const ATTEMPT: &str = "attempt";
+
+/// The form member that names the round of a call (D-11).
+pub const CONTINUATION: &str = "continuation";
 
 const FORM: &str = "application/x-www-form-urlencoded";
 const JSON: &str = "application/json";
@@ -165,6 +170,29 @@ impl Authority for HttpAuthority {
 
     async fn consume(&self, token: &str, attempt: &str) -> Result<ConsumeReply, Unavailable> {
         let members = [("token", token), (ATTEMPT, attempt)];
+        read(&self.ask_about(|metadata| &metadata.consume_endpoint, &members).await?)
+    }
+
+    async fn introspect_round(&self, token: &str, state: &S256) -> Result<Introspection, Unavailable> {
+        let members = [("token", token), (CONTINUATION, state.as_str())];
+        let body = self.ask_about(|metadata| &metadata.introspection_endpoint, &members).await?;
+        Introspection::from_json(&body).ok_or(Unavailable::Nonsense)
+    }
+
+    async fn resume(
+        &self,
+        token: &str,
+        attempt: &str,
+        round: &Continuation,
+    ) -> Result<ConsumeReply, Unavailable> {
+        let Continuation { state, answers, operation, key } = round;
+        let mut members = vec![("token", token), (ATTEMPT, attempt), (CONTINUATION, state.as_str())];
+        members.extend([
+            ("tool", operation.tool.as_str()),
+            ("params_s256", operation.params_s256.as_str()),
+            ("jkt", key.as_str()),
+        ]);
+        members.extend(answers.as_ref().map(|answers| ("answers_s256", answers.as_str())));
         read(&self.ask_about(|metadata| &metadata.consume_endpoint, &members).await?)
     }
 

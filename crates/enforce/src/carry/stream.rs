@@ -6,6 +6,7 @@
 
 use super::body::{BoxError, Carried, Cut, Piece};
 use super::events::{Events, Told};
+use super::rounds::Rounds;
 use super::sessions::Visit;
 use crate::engine::Engine;
 use crate::session::{Closing, Shown};
@@ -14,6 +15,7 @@ use http::Response;
 use http_body::{Body as HttpBody, Frame};
 use http_body_util::BodyExt;
 use sayso_protocol::message::RequestId;
+use sayso_protocol::payload::protection::AccessReport;
 use sayso_protocol::{Json, json};
 use std::future::pending;
 use std::pin::pin;
@@ -53,6 +55,8 @@ pub(super) struct Terms {
     pub(super) visit: Option<Arc<Visit>>,
     /// Until when its session is open to it.
     pub(super) closing: Option<Closing>,
+    /// The call whose tool may ask for another round in it.
+    pub(super) asks: Option<AccessReport>,
     /// When it was permitted.
     pub(super) since: Instant,
 }
@@ -66,7 +70,7 @@ where
         // A message of known length is no stream: it is one answer, under way.
         (terms.token, terms.visit, terms.closing) = (None, None, None);
     }
-    let free = terms.token.is_none() && terms.visit.is_none();
+    let free = terms.token.is_none() && terms.visit.is_none() && terms.asks.is_none();
     if terms.leaving == Leaving::Ends && free {
         return response.map(Carried::passed);
     }
@@ -74,7 +78,7 @@ where
     response.map(|body| run(body, terms, events))
 }
 
-fn is_events<B>(response: &Response<B>) -> bool {
+pub(super) fn is_events<B>(response: &Response<B>) -> bool {
     let kind = response.headers().get("content-type").map_or(&b""[..], |value| value.as_bytes());
     let essence = kind.split(|byte| *byte == b';').next().unwrap_or_default();
     essence.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
@@ -99,6 +103,7 @@ async fn pump<B>(
 ) where
     B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static,
 {
+    let mut rounds = terms.asks.take().map(|call| Rounds::of(terms.engine.clone(), call, events));
     let mut tap = terms.visit.clone().filter(|_| events).map(Tap::of);
     // An answer that was long in coming is looked at before any of it passes.
     if terms.since.elapsed() >= ASK && is_revoked(&terms).await {
@@ -124,16 +129,23 @@ async fn pump<B>(
             () = &mut alone => return,
             piece = body.frame() => piece.map(|piece| piece.map_err(Into::into)),
         };
-        let Some(piece) = piece else { return };
-        if let (Some(tap), Ok(frame)) = (&mut tap, &piece) {
+        if let (Some(tap), Some(Ok(frame))) = (&mut tap, &piece) {
             tap.note(frame);
         }
-        if listening {
+        let over = piece.is_none();
+        let pieces = match &mut rounds {
+            Some(rounds) => rounds.read(piece).await,
+            None => piece.into_iter().collect(),
+        };
+        for piece in pieces.into_iter().filter(|_| listening) {
             tokio::select! {
                 biased;
-                () = &mut ended => break,
+                () = &mut ended => return cut(&closed, events, &listener),
                 _ = listener.send(piece) => {}
             }
+        }
+        if over {
+            return;
         }
     }
     cut(&closed, events, &listener);

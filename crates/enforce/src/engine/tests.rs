@@ -10,11 +10,14 @@ use http::HeaderValue;
 use sayso_protocol::payload::protection::{ConsumeReply, Inactive, Introspection};
 use sayso_protocol::payload::refusal::Forwarded;
 
+mod both;
 mod counted;
 mod exactness;
+mod policed;
 mod possession;
 mod property;
 mod replayed;
+mod rounds;
 mod sessions;
 mod vectors;
 

@@ -4,7 +4,6 @@ use crate::grpc::message::{
     Attributes, CheckRequest, Entry, HeaderList, HttpRequest, Line, Request as Asked, Told,
 };
 use crate::{ExtAuthz, Outward, Whole, http_router};
-use async_trait::async_trait;
 use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -12,24 +11,16 @@ use http_body_util::BodyExt as _;
 use sayso_enforce::authority::keys::KnownKeys;
 use sayso_enforce::listing::Reader;
 use sayso_enforce::resource::ToolSettings;
-use sayso_enforce::{Authority, Enforcement, ServerConfig, ServerResource, Unavailable};
-use sayso_protocol::json::Limits;
+use sayso_enforce::{Enforcement, ServerConfig, ServerResource};
 use sayso_protocol::payload::edition::Edition;
-use sayso_protocol::payload::operation::Operation;
-use sayso_protocol::payload::protection::{
-    AccessReport, ConsumeReply, Introspection, LiveGrant, PermissionFault, PermissionReply, PermissionRequest,
-};
-use sayso_protocol::payload::rpt::{Confirmation, Permission};
 use sayso_protocol::sig::{self, Facts, SignOptions};
-use sayso_protocol::{Json, SigningKey, Timestamp};
 use serde_json::Value;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tower::ServiceExt as _;
 
-pub(super) const NOW: Timestamp = Timestamp(1_790_000_000);
-pub(super) const HOST: &str = "gw.example.test";
-pub(super) const TRADE: &str = r#"{"symbol":"VTI","quantity":3}"#;
+pub(super) use sayso_enforce::authority::scripted::{HOST, NOW, Scripted, TRADE, key};
+
 pub(super) const LIMIT: usize = 64 << 10;
 
 /// How a gateway passes a request on.
@@ -44,111 +35,6 @@ pub(super) enum Door {
 }
 
 pub(super) const DOORS: [Door; 3] = [Door::Http, Door::Joined, Door::Lines];
-
-pub(super) fn key(seed: u8) -> SigningKey {
-    SigningKey::from_seed(&[seed; 32]).unwrap()
-}
-
-/// Knows `reader`, for many calls, and `trade…`, for one trade, once.
-#[derive(Default)]
-pub(super) struct Scripted {
-    pub(super) gone: AtomicBool,
-    pub(super) ended: Mutex<Option<&'static str>>,
-    pub(super) asked: AtomicU64,
-    pub(super) tickets: AtomicU64,
-    pub(super) spent: Mutex<Vec<String>>,
-    /// What her record was told became of calls.
-    pub(super) told: Mutex<Vec<String>>,
-    /// The question at which it takes its time until it is told to go on.
-    pub(super) held: Mutex<Option<&'static str>>,
-    pub(super) go_on: tokio::sync::Notify,
-}
-
-impl Scripted {
-    async fn hold(&self, at: &str) {
-        if self.held.lock().unwrap().is_some_and(|held| held == at) {
-            self.go_on.notified().await;
-        }
-    }
-
-    fn there(&self) -> Result<(), Unavailable> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
-        if self.gone.load(Ordering::SeqCst) { Err(Unavailable::Unreachable) } else { Ok(()) }
-    }
-}
-
-fn grant(tool: &str, scope: &str) -> LiveGrant {
-    LiveGrant {
-        iss: "https://as.example.test".into(),
-        aud: format!("http://{HOST}").parse().unwrap(),
-        owner: "alice".parse().unwrap(),
-        iat: NOW.plus(-10),
-        exp: NOW.plus(600),
-        token_type: "PoP".into(),
-        cnf: Confirmation { jwk: key(0x22).verifying().jwk() },
-        permissions: vec![Permission {
-            resource_id: format!("vault/{tool}").parse().unwrap(),
-            resource_scopes: vec![scope.parse().unwrap()],
-            exp: None,
-            iat: None,
-            nbf: None,
-            definition: None,
-        }],
-        contract: sayso_protocol::canon::s256_bytes(b"agreement"),
-        family: "family-1".parse().unwrap(),
-        consequence: None,
-        single_use: false,
-        operation: None,
-    }
-}
-
-#[async_trait]
-impl Authority for Scripted {
-    async fn permission(
-        &self,
-        _: &PermissionRequest,
-    ) -> Result<Result<PermissionReply, PermissionFault>, Unavailable> {
-        self.there()?;
-        let nth = self.tickets.fetch_add(1, Ordering::SeqCst);
-        Ok(Ok(format!("ticket-{nth}").into()))
-    }
-
-    async fn introspect(&self, token: &str) -> Result<Introspection, Unavailable> {
-        self.there()?;
-        self.hold("introspect").await;
-        tokio::task::yield_now().await;
-        if let Some(reason) = *self.ended.lock().unwrap() {
-            return Ok(Introspection::Dead(reason.to_owned().into()));
-        }
-        let arguments = Json::parse(TRADE.as_bytes(), Limits::default()).unwrap();
-        Ok(match token {
-            "reader" => Introspection::Live(Box::new(grant("get_positions", "positions:read"))),
-            trade if trade.starts_with("trade") => Introspection::Live(Box::new(LiveGrant {
-                single_use: true,
-                operation: Some(Operation::of("execute_trade".parse().unwrap(), &arguments).unwrap()),
-                ..grant("execute_trade", "trades:execute")
-            })),
-            _ => Introspection::Dead("unknown_token".to_owned().into()),
-        })
-    }
-
-    async fn consume(&self, token: &str, _: &str) -> Result<ConsumeReply, Unavailable> {
-        self.there()?;
-        let won = {
-            let mut spent = self.spent.lock().unwrap();
-            spent.push(token.to_owned());
-            spent.iter().filter(|known| *known == token).count() == 1
-        };
-        self.hold("consume").await;
-        tokio::task::yield_now().await;
-        Ok(ConsumeReply { consumed: won, error: (!won).then(|| "already_consumed".to_owned()) })
-    }
-
-    async fn report(&self, call: &AccessReport) -> Result<(), Unavailable> {
-        self.told.lock().unwrap().extend(call.summary.clone());
-        self.there()
-    }
-}
 
 /// A request as its sender made it.
 #[derive(Clone)]

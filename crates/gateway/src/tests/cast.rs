@@ -2,150 +2,20 @@
 
 use super::wire::{Request, Response};
 use crate::{Gateway, GatewayConfig, ResourceConfig, UpstreamConfig, serve};
-use async_trait::async_trait;
+use sayso_enforce::Authority;
 use sayso_enforce::ServerResource;
 use sayso_enforce::authority::keys::KnownKeys;
 use sayso_enforce::listing::Reader;
 use sayso_enforce::resource::ToolSettings;
-use sayso_enforce::{Authority, Unavailable};
-use sayso_protocol::json::Limits;
 use sayso_protocol::payload::edition::Edition;
-use sayso_protocol::payload::operation::Operation;
-use sayso_protocol::payload::protection::{
-    AccessReport, ConsumeReply, Introspection, LiveGrant, PermissionFault, PermissionReply, PermissionRequest,
-};
-use sayso_protocol::payload::rpt::{Confirmation, Permission};
-use sayso_protocol::{Json, SigningKey, Timestamp};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 
-pub(super) const NOW: Timestamp = Timestamp(1_790_000_000);
-pub(super) const PUBLIC: &str = "http://gw.example.test";
-pub(super) const HOST: &str = "gw.example.test";
-pub(super) const TRADE: &str = r#"{"symbol":"VTI","quantity":3}"#;
-pub(super) const AS_URI: &str = "https://as.example.test";
-
-/// The authority: two tokens, `reader` and `trade-…`; every trade token is for the one approved trade, once.
-#[derive(Default)]
-pub(super) struct Scripted {
-    pub(super) gone: Mutex<bool>,
-    pub(super) stale: Mutex<bool>,
-    pub(super) silent_consume: Mutex<bool>,
-    /// How long it takes to say what a token is.
-    pub(super) slow_introspect: Mutex<Duration>,
-    /// How long it takes to say that something was spent.
-    pub(super) slow_consume: Mutex<Duration>,
-    /// What it waits for before it says that something was spent.
-    pub(super) gate: Mutex<Option<Arc<tokio::sync::Semaphore>>>,
-    pub(super) no_reports: Mutex<bool>,
-    /// Why every token is dead, once it is.
-    pub(super) ended: Mutex<Option<&'static str>>,
-    pub(super) introspected: AtomicU64,
-    pub(super) spent: Mutex<Vec<String>>,
-    pub(super) tickets: AtomicU64,
-    pub(super) reports: Mutex<Vec<AccessReport>>,
-}
-
-fn grant(tool: &str, scope: &str) -> LiveGrant {
-    LiveGrant {
-        iss: AS_URI.into(),
-        aud: PUBLIC.parse().unwrap(),
-        owner: "alice".parse().unwrap(),
-        iat: NOW.plus(-10),
-        exp: NOW.plus(600),
-        token_type: "PoP".into(),
-        cnf: Confirmation { jwk: key(0x22).verifying().jwk() },
-        permissions: vec![Permission {
-            resource_id: format!("vault/{tool}").parse().unwrap(),
-            resource_scopes: vec![scope.parse().unwrap()],
-            exp: None,
-            iat: None,
-            nbf: None,
-            definition: None,
-        }],
-        contract: sayso_protocol::canon::s256_bytes(b"agreement"),
-        family: "family-1".parse().unwrap(),
-        consequence: None,
-        single_use: false,
-        operation: None,
-    }
-}
-
-#[async_trait]
-impl Authority for Scripted {
-    async fn permission(
-        &self,
-        _request: &PermissionRequest,
-    ) -> Result<Result<PermissionReply, PermissionFault>, Unavailable> {
-        if *self.gone.lock().unwrap() {
-            return Err(Unavailable::Unreachable);
-        }
-        if *self.stale.lock().unwrap() {
-            return Ok(Err(PermissionFault::InvalidScope));
-        }
-        let nth = self.tickets.fetch_add(1, Ordering::SeqCst);
-        Ok(Ok(format!("ticket-{nth}").into()))
-    }
-
-    async fn introspect(&self, token: &str) -> Result<Introspection, Unavailable> {
-        if *self.gone.lock().unwrap() {
-            return Err(Unavailable::Unreachable);
-        }
-        let slow = *self.slow_introspect.lock().unwrap();
-        tokio::time::sleep(slow).await;
-        self.introspected.fetch_add(1, Ordering::SeqCst);
-        if let Some(reason) = *self.ended.lock().unwrap() {
-            return Ok(Introspection::Dead(reason.to_owned().into()));
-        }
-        let arguments = Json::parse(TRADE.as_bytes(), Limits::default()).unwrap();
-        let grant = match token {
-            "reader" => grant("get_positions", "positions:read"),
-            "other" => LiveGrant {
-                cnf: Confirmation { jwk: key(0x33).verifying().jwk() },
-                ..grant("get_positions", "positions:read")
-            },
-            "unbound" => grant("execute_trade", "trades:execute"),
-            trade if trade.starts_with("trade") => LiveGrant {
-                single_use: true,
-                operation: Some(Operation::of("execute_trade".parse().unwrap(), &arguments).unwrap()),
-                ..grant("execute_trade", "trades:execute")
-            },
-            reason => return Ok(Introspection::Dead(reason.to_owned().into())),
-        };
-        Ok(Introspection::Live(Box::new(grant)))
-    }
-
-    async fn consume(&self, token: &str, _attempt: &str) -> Result<ConsumeReply, Unavailable> {
-        if *self.silent_consume.lock().unwrap() {
-            return Err(Unavailable::Interrupted);
-        }
-        let won = {
-            let mut spent = self.spent.lock().unwrap();
-            spent.push(token.to_owned());
-            spent.iter().filter(|known| *known == token).count() == 1
-        };
-        let slow = *self.slow_consume.lock().unwrap();
-        tokio::time::sleep(slow).await;
-        let gate = self.gate.lock().unwrap().clone();
-        if let Some(gate) = gate {
-            drop(gate.acquire().await);
-        }
-        Ok(ConsumeReply { consumed: won, error: (!won).then(|| "already_consumed".to_owned()) })
-    }
-
-    async fn report(&self, report: &AccessReport) -> Result<(), Unavailable> {
-        if *self.no_reports.lock().unwrap() {
-            return Err(Unavailable::Unreachable);
-        }
-        self.reports.lock().unwrap().push(report.clone());
-        Ok(())
-    }
-}
+pub(super) use sayso_enforce::authority::scripted::{AS_URI, HOST, NOW, PUBLIC, Scripted, TRADE, key};
 
 /// An upstream that keeps what it got and answers what it is told.
 #[derive(Default)]
@@ -228,10 +98,6 @@ async fn read_message(stream: &mut TcpStream) -> Option<Vec<u8>> {
             _ => return None,
         }
     }
-}
-
-pub(super) fn key(seed: u8) -> SigningKey {
-    SigningKey::from_seed(&[seed; 32]).unwrap()
 }
 
 /// A gateway with its neighbours.
@@ -342,7 +208,6 @@ impl House {
     /// Nothing was forwarded, and no trade token spent.
     pub(super) fn assert_untouched(&self, what: &str) {
         assert_eq!(self.canary.count(), 0, "{what}: forwarded");
-        assert!(self.authority.spent.lock().unwrap().is_empty(), "{what}: spent");
-        assert!(self.authority.reports.lock().unwrap().is_empty(), "{what}: reported");
+        self.authority.assert_untouched(what);
     }
 }

@@ -230,7 +230,7 @@ async fn a_challenge_says_the_same_in_its_header_and_its_body() {
 #[tokio::test]
 async fn without_the_authority_nothing_goes_and_the_same_request_may_come_again() {
     let house = House::open().await;
-    *house.authority.gone.lock().unwrap() = true;
+    house.authority.gone.store(true, std::sync::atomic::Ordering::SeqCst);
     let signed = trade().signed("trade-1");
     for request in [&trade(), &signed] {
         let response = house.send(request).await;
@@ -238,7 +238,7 @@ async fn without_the_authority_nothing_goes_and_the_same_request_may_come_again(
         assert_eq!(response.all("retry-after"), ["1"]);
     }
     house.assert_untouched("gone");
-    *house.authority.gone.lock().unwrap() = false;
+    house.authority.gone.store(false, std::sync::atomic::Ordering::SeqCst);
     assert_eq!(house.send(&signed).await.status, 200);
     assert_eq!(house.canary.count(), 1);
 }
@@ -246,22 +246,22 @@ async fn without_the_authority_nothing_goes_and_the_same_request_may_come_again(
 #[tokio::test]
 async fn a_stale_registry_and_a_lost_report_are_503s() {
     let house = House::open().await;
-    *house.authority.stale.lock().unwrap() = true;
+    house.authority.stale.store(true, std::sync::atomic::Ordering::SeqCst);
     let response = house.send(&read()).await;
     assert_eq!(response.status, 503);
     assert!(response.json()["error_description"].as_str().unwrap().contains("stale"));
-    *house.authority.no_reports.lock().unwrap() = true;
+    house.authority.no_reports.store(true, std::sync::atomic::Ordering::SeqCst);
     let signed = read().signed("reader");
     assert_eq!(house.send(&signed).await.status, 503);
     house.assert_untouched("no report");
-    *house.authority.no_reports.lock().unwrap() = false;
+    house.authority.no_reports.store(false, std::sync::atomic::Ordering::SeqCst);
     assert_eq!(house.send(&signed).await.status, 200);
 }
 
 #[tokio::test]
 async fn an_unknown_outcome_counts_as_spent() {
     let house = House::open().await;
-    *house.authority.silent_consume.lock().unwrap() = true;
+    house.authority.silent_consume.store(true, std::sync::atomic::Ordering::SeqCst);
     let signed = trade().signed("trade-1");
     let response = house.send(&signed).await;
     let body = response.json();

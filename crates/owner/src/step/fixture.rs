@@ -104,6 +104,7 @@ impl World {
             name: unit.into(),
             resources: vec![resource],
             ask_me,
+            bind: false,
             version: 3,
             terms,
         };

@@ -76,7 +76,8 @@ impl Table<'_> {
         if !needed.iter().all(|scope| registered.resource.resource_scopes.contains(scope)) {
             return Err("a scope of this request is no longer registered");
         }
-        let unit = self.facts.unit.as_ref().ok_or("the resource owner shares this with nobody")?;
+        let unit =
+            self.facts.unit.as_ref().ok_or("the resource owner has not decided about this tool yet")?;
         if !needed.is_empty() && !needed.iter().any(|scope| unit.terms.scope.contains(scope)) {
             return Err("the resource owner's terms offer no scope of this request");
         }

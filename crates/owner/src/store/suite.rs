@@ -25,6 +25,7 @@ pub mod introductions;
 pub mod isolation;
 pub mod policy;
 pub mod registry;
+pub mod rounds;
 pub mod servers;
 pub mod sessions;
 pub mod tickets;
@@ -168,6 +169,36 @@ macro_rules! store_suite {
         #[test]
         fn a_grant_is_spent_once() {
             $crate::store::suite::grants::a_grant_is_spent_once(&$place);
+        }
+
+        // CORE-94, D-11
+        #[test]
+        fn a_round_is_taken_once() {
+            $crate::store::suite::rounds::a_round_is_taken_once(&$place);
+        }
+
+        // CORE-91, D-11
+        #[test]
+        fn a_round_is_of_one_call() {
+            $crate::store::suite::rounds::a_round_is_of_one_call(&$place);
+        }
+
+        // D-11
+        #[test]
+        fn no_round_outlives_what_it_stands_on() {
+            $crate::store::suite::rounds::no_round_outlives_what_it_stands_on(&$place);
+        }
+
+        // D-11
+        #[test]
+        fn a_round_races_her_ending_it() {
+            $crate::store::suite::rounds::a_round_races_her_ending_it(&$place);
+        }
+
+        // D-11
+        #[test]
+        fn rounds_are_hers_to_allow() {
+            $crate::store::suite::rounds::rounds_are_hers_to_allow(&$place);
         }
 
         // CORE-94

@@ -1,14 +1,15 @@
 //! The protection API between an enforcement point and its owner's authority: permission, introspection,
 //! consumption, access report.
 //!
-//! It has no operation that returns policy (CORE-121), and no answer names the agent (FED-49): the enforcement
-//! point learns what is permitted, never to whom.
+//! It has no operation that returns policy (CORE-121), and no answer has the agent's handle (FED-49): the enforcement
+//! point learns what is permitted, and a name for the agent that means nothing anywhere else.
 
 use super::operation::Operation;
 use super::rpt::{Confirmation, Permission};
 use crate::canon::S256;
 use crate::id::{ClientId, NegotiationId, OwnerName, ResourceId, Scope, Timestamp, ToolName};
 use crate::json::{self, Json, Limits};
+use crate::key::Thumbprint;
 use serde::{Deserialize, Serialize};
 
 /// What an enforcement point registers to get a ticket (BASE-02).
@@ -134,7 +135,7 @@ impl From<Inactive> for String {
     }
 }
 
-/// A live grant as introspection describes it (CORE-99). The handle is not in it (O-10).
+/// A live grant as introspection describes it (CORE-99). The handle is not in it (O-10); its agent has a pairwise name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LiveGrant {
     /// The authority.
@@ -157,6 +158,12 @@ pub struct LiveGrant {
     pub contract: S256,
     /// The negotiation, for reports (O-47).
     pub family: NegotiationId,
+    /// The agent, by a name that is stable for one owner at one resource server and never its handle (D-7).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sub: Option<String>,
+    /// The same name: policies look for who acts in either place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<String>,
     /// The declared class at issue time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consequence: Option<String>,
@@ -166,6 +173,25 @@ pub struct LiveGrant {
     /// The one call it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<Operation>,
+    /// Whether the owner lets the tool ask follow-up questions in that call (D-11).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub bind: bool,
+    /// The call is made; the grant lives on for the round that was asked about, and for nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continuation: Option<S256>,
+}
+
+/// One more round of a call that a single-use grant was spent on: the answer to a question of its tool's (D-11).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Continuation {
+    /// `s256` of the `requestState` that the tool gave, byte for byte.
+    pub state: S256,
+    /// `s256` of the canonical form of the `inputResponses`, if there are any.
+    pub answers: Option<S256>,
+    /// The call, which stays the one approved.
+    pub operation: Operation,
+    /// The key that the round was signed with.
+    pub key: Thumbprint,
 }
 
 /// An introspection answer.
@@ -234,6 +260,9 @@ pub struct ConsumeReply {
 /// `error` of a consume request for a reusable token.
 pub const NOT_SINGLE_USE: &str = "not_single_use";
 
+/// `error` of a consume request for a round that the tool did not ask for, or not of this call.
+pub const UNKNOWN_CONTINUATION: &str = "unknown_continuation";
+
 /// A report of one allowed call (FED-48). Has no place for a handle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccessReport {
@@ -247,6 +276,9 @@ pub struct AccessReport {
     /// What happened to the call after the decision, in our words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
+    /// `s256` of the state with which the tool asks for another round of this call (D-11).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continuation: Option<S256>,
 }
 
 #[cfg(test)]

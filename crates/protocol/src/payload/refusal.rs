@@ -33,6 +33,8 @@ pub enum Code {
     ToolChanged,
     /// A protected call may not be run as a task here.
     TaskNotServed,
+    /// The call answers a question, and its grant is not for that.
+    ContinuationRefused,
     /// The session is another key's.
     SessionBound,
     /// The session is not one this process knows.
@@ -53,7 +55,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, for tables and tests.
-    pub const ALL: [Code; 20] = [
+    pub const ALL: [Code; 21] = [
         Code::AccessRevoked,
         Code::AlreadyConsumed,
         Code::OperationRequired,
@@ -66,6 +68,7 @@ impl Code {
         Code::ConsequenceChanged,
         Code::ToolChanged,
         Code::TaskNotServed,
+        Code::ContinuationRefused,
         Code::SessionBound,
         Code::SessionNotFound,
         Code::InvalidRequest,
@@ -91,6 +94,7 @@ impl Code {
             Code::ConsequenceChanged => "consequence_changed",
             Code::ToolChanged => "tool_changed",
             Code::TaskNotServed => "task_not_served",
+            Code::ContinuationRefused => "continuation_refused",
             Code::SessionBound => "session_bound",
             Code::SessionNotFound => "session_not_found",
             Code::InvalidRequest => "invalid_request",
@@ -113,6 +117,7 @@ impl Code {
             | Code::UnknownTool
             | Code::ConsequenceChanged
             | Code::ToolChanged
+            | Code::ContinuationRefused
             | Code::SessionBound => 403,
             Code::RequestBodyTooLarge => 413,
             Code::TemporarilyUnavailable => 503,

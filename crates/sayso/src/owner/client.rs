@@ -87,6 +87,10 @@ impl Client {
         self.send(http::Method::POST, path, None, serde_json::to_vec(body)?.into()).await
     }
 
+    pub(super) async fn edit(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
+        self.send(http::Method::PUT, path, None, serde_json::to_vec(body)?.into()).await
+    }
+
     pub(super) async fn delete(&self, path: &str) -> anyhow::Result<Value> {
         self.send(http::Method::DELETE, path, None, Bytes::new()).await
     }

@@ -25,6 +25,12 @@ pub(super) fn show(item: &Value, asks: Option<bool>) -> String {
     lines.push(("approval", format!("good {}", good_for(item))));
     lines.push(("its reason", text(at(item, "reason"))));
     lines.push(("terms", text(at(item, "terms_uri"))));
+    if at(item, "bind") == true {
+        lines.push((
+            "follow-ups",
+            "this tool may ask follow-up questions; you will not see the answers".into(),
+        ));
+    }
     lines.push(("lapses", when(at(item, "deadline"))));
     if !at(item, "operation").is_null() {
         lines.push(("tool", text(at(item, "operation/tool"))));

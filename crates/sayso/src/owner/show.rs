@@ -21,7 +21,8 @@ pub(super) fn answer(act: &Act, value: &Value, units: &Value, typed: &Typed) -> 
         Act::Resources | Act::Accept { .. } => resources(value, typed),
         Act::ResourceServers { answer: None } => servers(value),
         Act::ResourceServers { answer: Some(answer) } => answer.told(typed),
-        Act::Policies => policies(value),
+        Act::Policies { change: None } => policies(value),
+        Act::Policies { change: Some(change) } => change.told(),
         Act::Ledger { .. } => ledger(value),
     }
 }
@@ -152,11 +153,12 @@ fn policies(value: &Value) -> String {
             text(at(item, "version")),
             text(at(item, "ask_me")),
             text(at(item, "terms/per_operation")),
+            text(at(item, "bind")),
             at(item, "terms/expires_in").as_i64().map_or_else(|| "-".into(), duration),
             text(at(item, "resources")),
         ]
     });
-    table(&["UNIT", "VERSION", "ASKS", "PER CALL", "LASTS", "RESOURCES"], &rows)
+    table(&["UNIT", "VERSION", "ASKS", "PER CALL", "FOLLOW-UPS", "LASTS", "RESOURCES"], &rows)
 }
 
 /// Who acted, in a word; `--json` tells which key or server.
@@ -178,6 +180,7 @@ fn ledger(value: &Value) -> String {
             at(entry, "tool"),
             at(entry, "resource_id"),
             at(entry, "client_id"),
+            at(entry, "unit"),
             at(entry, "because"),
         ];
         let what = named.into_iter().find(|value| !value.is_null()).map_or_else(|| "-".into(), text);

@@ -119,10 +119,11 @@ fn retermed(wanted: &Unit, unit: &Unit, tool: &ToolName) -> Option<Edit> {
     let scope = unit.terms.scope.iter().map(|scope| if *scope == old { new.clone() } else { scope.clone() });
     let terms = TermsEdit { scope: Some(scope.collect()), ..TermsEdit::default() };
     Some(match class {
-        Class::Read => Edit { ask_me: None, terms },
+        Class::Read => Edit { terms, ..Edit::default() },
         Class::Act => {
             let expires_in = Some(unit.terms.expires_in.min(wanted.terms.expires_in));
-            Edit { ask_me: Some(true), terms: TermsEdit { expires_in, per_operation: Some(true), ..terms } }
+            let terms = TermsEdit { expires_in, per_operation: Some(true), ..terms };
+            Edit { ask_me: Some(true), terms, ..Edit::default() }
         }
     })
 }

@@ -1,21 +1,19 @@
 //! Seeds for the targets without vectors, written by our own encoders or, where a peer writes otherwise, by hand.
 
+mod challenges;
+
 use bytes::Bytes;
 use http::HeaderValue;
 use prost::Message as _;
 use sayso_ext_authz::grpc::message::{
     Attributes, CheckRequest, Entry, HeaderList, HttpRequest, Line, Request,
 };
-use sayso_protocol::envelope::jsonrpc::{self, Codes};
 use sayso_protocol::envelope::{rfc9728, www_authenticate};
 use sayso_protocol::jws::{KeyName, sign};
 use sayso_protocol::payload::agreement::{self, AgreementClaims};
-use sayso_protocol::payload::challenge::Challenge;
 use sayso_protocol::payload::edition::Edition;
 use sayso_protocol::payload::metadata::KeySet;
 use sayso_protocol::payload::negotiation::{TokenError, TokenReply, UMA_TICKET};
-use sayso_protocol::payload::refusal::{Code, Refusal};
-use sayso_protocol::payload::remediation::Attempted;
 use sayso_protocol::payload::terms::RequiredClaim;
 use sayso_protocol::payload::{receipt, rpt};
 use sayso_protocol::{SigningKey, canon};
@@ -33,8 +31,8 @@ pub(super) fn all() -> Vec<Seed> {
     add("agreement", agreements());
     add("answer", conversations());
     add("guard", addresses());
-    add("challenge", challenges());
-    add("jsonrpc", errors());
+    add("challenge", challenges::all());
+    add("jsonrpc", challenges::errors());
     add("jws", signed());
     add("keys", keys());
     add("metadata", documents());
@@ -78,63 +76,6 @@ fn agreements() -> Vec<String> {
         whole.to_string().replace("\"quantity\":3", "\"quantity\":9007199254740993"),
         whole.to_string().replace("1.5e2", "0.1234567890123456"),
         token(&jws::key(), &whole),
-    ]
-}
-
-fn challenge() -> Challenge {
-    let scopes = vec!["trades:execute".parse().expect("a scope"), "trades:read".parse().expect("a scope")];
-    let (resource, tool) = ("vault/execute_trade".parse(), "execute_trade".parse());
-    let attempted = Attempted::new(
-        Edition::Sept11,
-        "https://gw.example",
-        resource.expect("an id"),
-        tool.expect("a tool"),
-        scopes.clone(),
-    );
-    Challenge {
-        realm: "vault \"of\" \\ alice".parse().expect("a realm"),
-        as_uri: "https://as.example".into(),
-        ticket: "tkt-1".into(),
-        resource_metadata: "https://gw.example/.well-known/oauth-protected-resource/mcp".into(),
-        scopes,
-        remediation: attempted.expect("an attempt").remediation("https://as.example", "tkt-1"),
-    }
-}
-
-fn challenges() -> Vec<String> {
-    let header: HeaderValue = www_authenticate::encode(&challenge()).expect("a challenge");
-    let ours = header.to_str().expect("ASCII");
-    let bare = r#"UMA error="insufficient_authorization", as_uri="https://as.example", ticket="t""#;
-    vec![
-        ours.into(),
-        bare.into(),
-        format!("Basic realm=\"a, b\", {ours}, Bearer realm=x, ticket=\"other\""),
-        format!("Negotiate YWJjZA==\n{ours}\nDPoP algs=\"ES256 EdDSA\""),
-        format!("{ours}, {bare}"),
-        format!(" , {} ,, x-new = a", bare.replace("UMA", "uMa").replace('=', "\t= ")),
-        bare.replace("\"t\"", "\"t\", ticket=u"),
-        "UMA realm=\"x, UMA as_uri=\\\"https://evil.example\\\"\", error=\"insufficient_authorization\""
-            .into(),
-        "UMA".into(),
-    ]
-}
-
-fn errors() -> Vec<String> {
-    let (id, codes) = ("\"a\\u0062\"".parse().expect("an id"), Codes::default());
-    let ours = jsonrpc::response(&id, &jsonrpc::challenge(codes, &challenge())).expect("a response");
-    let refused = Refusal::new(Code::OperationMismatch, "another operation");
-    let refused = jsonrpc::response(&id, &jsonrpc::refusal(codes, &refused)).expect("a response");
-    let error =
-        |data: Value| json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32001, "data": data}}).to_string();
-    vec![
-        String::from_utf8(ours).expect("UTF-8"),
-        String::from_utf8(refused).expect("UTF-8"),
-        error(json!({"error": "uma_challenge", "as_uri": "https://as.example", "ticket": "t"})),
-        error(json!({"error": "insufficient_authorization", "ticket": "t"})),
-        error(json!({"error": "invalid_token", "status": 401})),
-        error(json!({"error": 1, "status": 99999})),
-        error(Value::Null),
-        r#"{"jsonrpc":"2.0","id":1,"result":{}}"#.into(),
     ]
 }
 
@@ -233,7 +174,7 @@ fn conversations() -> Vec<String> {
         )
     };
     let refused = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}"#;
-    let challenge: HeaderValue = www_authenticate::encode(&challenge()).expect("a challenge");
+    let challenge: HeaderValue = www_authenticate::encode(&challenges::challenge()).expect("a challenge");
     let challenge = challenge.to_str().expect("ASCII");
     [
         vec![json(&modern), json(&page("2", r#","nextCursor":"c""#)), json(&page("3", ""))],

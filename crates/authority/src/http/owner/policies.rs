@@ -29,6 +29,7 @@ struct Entry<'a> {
     name: &'a str,
     resources: &'a [ResourceId],
     ask_me: bool,
+    bind: bool,
     rules: [(); 0],
     version: i64,
     terms: Published,
@@ -52,6 +53,8 @@ struct New {
     resources: Vec<ResourceId>,
     ask_me: bool,
     #[serde(default)]
+    bind: bool,
+    #[serde(default)]
     rules: Vec<serde_json::Value>,
     terms: Draft,
 }
@@ -60,6 +63,7 @@ struct New {
 #[serde(deny_unknown_fields)]
 struct Changes {
     ask_me: Option<bool>,
+    bind: Option<bool>,
     rules: Option<Vec<serde_json::Value>>,
     terms: Option<TermsEdit>,
 }
@@ -74,12 +78,12 @@ pub(in super::super) async fn list(State(authority): Shared, hers: Hers) -> Resu
 }
 
 pub(in super::super) async fn create(State(authority): Shared, hers: Hers) -> Result<Response, Detail> {
-    let New { id, name, resources, ask_me, rules, terms } = hers.json()?;
+    let New { id, name, resources, ask_me, bind, rules, terms } = hers.json()?;
     no_rules(&rules)?;
     let id = unit_id(id)
         .ok_or_else(|| Detail::invalid("id must be 1 to 64 letters, digits, dots, dashes or underscores"))?;
     // INVARIANT: the store gives the version; one is a placeholder.
-    let unit = Unit { id, name, resources, ask_me, version: 1, terms };
+    let unit = Unit { id, name, resources, ask_me, bind, version: 1, terms };
     let (issuer, now) = (authority.issuer(), authority.now());
     let saved = authority.store.create_unit(&hers.owner, &unit, issuer, &hers.author, now).await?;
     stored(&authority, &hers.owner, StatusCode::CREATED, &saved.map_err(unsaved)?).await
@@ -91,9 +95,9 @@ pub(in super::super) async fn edit(
     hers: Hers,
 ) -> Result<Response, Detail> {
     let id = named(id, unit_id, UNKNOWN)?;
-    let Changes { ask_me, rules, terms } = hers.json()?;
+    let Changes { ask_me, bind, rules, terms } = hers.json()?;
     no_rules(rules.as_deref().unwrap_or_default())?;
-    let edit = Edit { ask_me, terms: terms.unwrap_or_default() };
+    let edit = Edit { ask_me, bind, terms: terms.unwrap_or_default() };
     let (issuer, now) = (authority.issuer(), authority.now());
     let saved = authority.store.edit_unit(&hers.owner, &id, &edit, issuer, &hers.author, now).await?;
     stored(&authority, &hers.owner, StatusCode::OK, &saved.map_err(unsaved)?).await
@@ -134,6 +138,7 @@ fn entry<'a>(authority: &Authority, owner: &Owner, unit: &'a Unit) -> Result<Ent
         name: &unit.name,
         resources: &unit.resources,
         ask_me: unit.ask_me,
+        bind: unit.bind,
         rules: [],
         version: unit.version,
         terms: Published {

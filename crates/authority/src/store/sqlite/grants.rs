@@ -23,9 +23,9 @@ pub(super) fn insert(db: &Connection, grant: &Grant, epoch: i64) -> Result<(), F
     let permission = grant.rpt.permissions.first().ok_or(Fault::Shape)?;
     db.prepare_cached(
         "INSERT INTO grants (token_sha256, owner, client_id, family, unit, resource, handle, epoch, kid,
-                             issued, exp, single_use, claims, likeness, approved_at, store_epoch)
+                             issued, exp, single_use, claims, likeness, approved_at, bind, store_epoch)
          VALUES (:token, :owner, :client_id, :family, :unit, :resource, :handle, :epoch, :kid,
-                 :issued, :exp, :single_use, :claims, :likeness, :approved, :store_epoch)",
+                 :issued, :exp, :single_use, :claims, :likeness, :approved, :bind, :store_epoch)",
     )?
     .execute(named_params! {
         ":token": grant.token_sha256,
@@ -43,6 +43,7 @@ pub(super) fn insert(db: &Connection, grant: &Grant, epoch: i64) -> Result<(), F
         ":claims": body(&grant.rpt)?,
         ":likeness": grant.likeness.as_str(),
         ":approved": grant.approved.map(|at| at.0),
+        ":bind": grant.bind,
         ":store_epoch": epoch,
     })?;
     db.prepare_cached(
@@ -59,12 +60,39 @@ pub(super) fn insert(db: &Connection, grant: &Grant, epoch: i64) -> Result<(), F
 }
 
 /// A grant as it stands, read in one statement.
-struct Standing {
-    rpt: Rpt,
+pub(super) struct Standing {
+    pub(super) rpt: Rpt,
     family: NegotiationId,
-    dead: Option<Inactive>,
+    bind: bool,
+    pub(super) dead: Option<Inactive>,
     attempt: Option<String>,
     unheard: bool,
+}
+
+impl Standing {
+    /// The grant as an enforcement point may know it: the handle stays here (FED-49).
+    pub(super) fn described(self) -> LiveGrant {
+        let Standing { rpt, family, bind, .. } = self;
+        LiveGrant {
+            iss: rpt.iss,
+            aud: rpt.aud,
+            owner: rpt.owner,
+            iat: rpt.iat,
+            exp: rpt.exp,
+            token_type: SCHEME.into(),
+            cnf: rpt.cnf,
+            permissions: rpt.permissions,
+            contract: rpt.contract,
+            family,
+            sub: None,
+            client_id: None,
+            consequence: rpt.consequence,
+            single_use: rpt.single_use,
+            operation: rpt.operation,
+            bind,
+            continuation: None,
+        }
+    }
 }
 
 /// Why a grant is not live, in the precedence of D-20.
@@ -87,7 +115,7 @@ fn dead(row: &Row<'_>, now: Timestamp, epoch: i64) -> Result<Option<Inactive>, r
     })
 }
 
-fn standing(
+pub(super) fn standing(
     db: &Connection,
     owner: &OwnerName,
     client_id: &ClientId,
@@ -101,7 +129,8 @@ fn standing(
                     g.store_epoch, g.consume_attempt,
                     g.approved_at IS NOT NULL AND g.introspected_at IS NULL,
                     EXISTS (SELECT 1 FROM resource_servers s
-                            WHERE s.owner = g.owner AND s.client_id = g.client_id AND s.status = 'active')
+                            WHERE s.owner = g.owner AND s.client_id = g.client_id AND s.status = 'active'),
+                    g.bind
              FROM grants g JOIN connections c ON c.owner = g.owner AND c.handle = g.handle
              WHERE g.token_sha256 = ?1 AND g.owner = ?2 AND g.client_id = ?3",
         )?
@@ -112,6 +141,7 @@ fn standing(
                 dead: dead(row, now, epoch)?,
                 attempt: row.get(9)?,
                 unheard: row.get(10)?,
+                bind: row.get(12)?,
             })
         })
         .optional()?;
@@ -130,8 +160,10 @@ pub(super) fn introspect(
     Ok(match standing(db, owner, client_id, token, now, epoch)? {
         None => (Found::Unknown, false),
         Some(Standing { dead: Some(reason), .. }) => (Found::Dead(reason), false),
-        Some(Standing { rpt, family, unheard, .. }) => {
-            (Found::Live(Box::new(described(rpt, family))), unheard)
+        Some(live) => {
+            let unheard = live.unheard;
+            let handle = live.rpt.sub.clone();
+            (Found::Live(Box::new(live.described()), handle), unheard)
         }
     })
 }
@@ -143,25 +175,6 @@ pub(super) fn hear(db: &Connection, token: Digest, now: Timestamp) -> Worked<()>
     )?
     .execute((token.0, now.0))?;
     Ok(Outcome::Kept(()))
-}
-
-/// The grant as an enforcement point may know it: the handle stays here (FED-49).
-fn described(rpt: Rpt, family: NegotiationId) -> LiveGrant {
-    LiveGrant {
-        iss: rpt.iss,
-        aud: rpt.aud,
-        owner: rpt.owner,
-        iat: rpt.iat,
-        exp: rpt.exp,
-        token_type: SCHEME.into(),
-        cnf: rpt.cnf,
-        permissions: rpt.permissions,
-        contract: rpt.contract,
-        family,
-        consequence: rpt.consequence,
-        single_use: rpt.single_use,
-        operation: rpt.operation,
-    }
 }
 
 /// Spends a single-use grant, with its row.
@@ -232,7 +245,12 @@ fn lost(standing: Option<Standing>, attempt: &str, now: Timestamp) -> ConsumeRep
     ConsumeReply { consumed: false, error: Some(error) }
 }
 
-fn touched(db: &Connection, owner: &OwnerName, record: &Record, now: Timestamp) -> Result<(), Fault> {
+pub(super) fn touched(
+    db: &Connection,
+    owner: &OwnerName,
+    record: &Record,
+    now: Timestamp,
+) -> Result<(), Fault> {
     record::append(db, owner, record, now)?;
     match &record.handle {
         Some(handle) => connections::accessed(db, owner, handle, now),

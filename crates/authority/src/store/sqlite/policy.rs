@@ -6,6 +6,7 @@
 use super::column::{Body, Id, body};
 use super::fault::Fault;
 use super::record;
+use super::rounds;
 use super::setup;
 use super::writer::{Outcome, Worked};
 use rusqlite::{Connection, OptionalExtension as _};
@@ -41,7 +42,28 @@ pub(super) fn create(
         }
     }
     publish(db, owner, &unit, issuer, author, now)?;
+    if unit.bind {
+        note_bind(db, owner, &unit, author, now)?;
+    }
     Ok(Outcome::Kept(Ok(unit)))
+}
+
+/// Her record says when she let tools ask what she will not see, and when she no longer did (D-11).
+fn note_bind(
+    db: &Connection,
+    owner: &OwnerName,
+    unit: &Unit,
+    author: &Author,
+    now: Timestamp,
+) -> Result<(), Fault> {
+    let kind = if unit.bind { Kind::Approved } else { Kind::Revoked };
+    let entry = json!({ "unit": unit.id, "bind": unit.bind });
+    record::append(
+        db,
+        owner,
+        &Record { kind, family: None, handle: None, author: author.clone(), entry },
+        now,
+    )
 }
 
 /// Puts a resource under a unit, at every server of hers that publishes it now. One that publishes the same id later
@@ -138,6 +160,8 @@ pub(super) fn edit(
         return Ok(Outcome::Undone(Err(Unsaved::Unknown)));
     };
     unit.ask_me = edit.ask_me.unwrap_or(unit.ask_me);
+    let bound = unit.bind;
+    unit.bind = edit.bind.unwrap_or(bound);
     edit.terms.apply(&mut unit.terms);
     if let Err(unfit) = unit.check() {
         return Ok(Outcome::Undone(Err(unfit.into())));
@@ -149,6 +173,10 @@ pub(super) fn edit(
         body(&unit)?,
     ))?;
     publish(db, owner, &unit, issuer, author, now)?;
+    if unit.bind != bound {
+        rounds::end_of_unit(db, owner, id)?;
+        note_bind(db, owner, &unit, author, now)?;
+    }
     Ok(Outcome::Kept(Ok(unit)))
 }
 
@@ -172,6 +200,7 @@ pub(super) fn delete(
              WHERE owner = ?1 AND unit = ?2 AND exp > ?3 AND killed_at IS NULL AND consumed_at IS NULL",
         )?
         .execute((owner.as_str(), id.as_str(), now.0))?;
+    rounds::end_of_unit(db, owner, id)?;
     let entry = json!({ "unit": id, "resources": unit.resources, "rpts_deactivated": ended });
     let record = Record { kind: Kind::Revoked, family: None, handle: None, author: author.clone(), entry };
     record::append(db, owner, &record, now)?;

@@ -153,6 +153,7 @@ CREATE TABLE grants (
     introspected_at INTEGER,
     likeness        TEXT NOT NULL,
     approved_at     INTEGER,
+    bind            INTEGER NOT NULL CHECK (bind IN (0, 1)),
     store_epoch     INTEGER NOT NULL,
     FOREIGN KEY (owner, handle) REFERENCES connections (owner, handle)
 ) STRICT;
@@ -160,6 +161,16 @@ CREATE INDEX grants_of_agent ON grants (owner, handle, exp);
 CREATE INDEX grants_of_unit ON grants (owner, unit, exp);
 CREATE INDEX grants_of_resource ON grants (owner, client_id, resource, exp);
 CREATE INDEX grants_by_end ON grants (exp);
+
+-- Further rounds of a call its grant was spent on: offered when its tool asked, taken once.
+CREATE TABLE rounds (
+    token_sha256 BLOB NOT NULL REFERENCES grants (token_sha256) ON DELETE CASCADE,
+    state        TEXT NOT NULL,
+    offered_at   INTEGER NOT NULL,
+    taken_at     INTEGER,
+    attempt      TEXT,
+    PRIMARY KEY (token_sha256, state)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE receipts (
     family  TEXT PRIMARY KEY,

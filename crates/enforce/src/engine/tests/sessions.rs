@@ -91,6 +91,6 @@ async fn a_session_is_named_or_it_is_not() {
     assert_eq!(code(Named::Nothing), Some(Code::MethodNotAllowed));
     assert_eq!(code(Named::Unknown), Some(Code::SessionNotFound));
     assert_eq!(code(Named::Known(&session)), None);
-    let outside = crate::admit::admit(&scene.engine.resource(), &said("no/such"), false).err();
+    let outside = crate::admit::admit(&scene.engine.resource(), &said("no/such"), false, false).err();
     assert!(matches!(outside, Some(TurnedAway::Fault(fault)) if fault.http_status == 403));
 }

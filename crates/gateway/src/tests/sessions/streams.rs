@@ -41,11 +41,11 @@ async fn what_cannot_be_asked_about_ends() {
     let legacy = Legacy::open().await;
     let id = legacy.bound().await;
     let mut own = legacy.listen(listening(&id)).await;
-    *legacy.house.authority.gone.lock().unwrap() = true;
+    legacy.house.authority.gone.store(true, std::sync::atomic::Ordering::SeqCst);
     assert!(own.ends_within(Duration::from_secs(5)).await);
     let response = legacy.send(listening(&id)).await;
     assert_eq!((response.status, response.json()["error"].as_str()), (503, Some("temporarily_unavailable")));
-    *legacy.house.authority.gone.lock().unwrap() = false;
+    legacy.house.authority.gone.store(false, std::sync::atomic::Ordering::SeqCst);
     *legacy.house.authority.ended.lock().unwrap() = Some("connection_revoked");
     let before = legacy.server.count();
     for request in [get(), answer("1")] {

@@ -102,7 +102,7 @@ fn what_nobody_governs_is_refused() {
         ("does not trust", |world| world.facts.standing = None),
         ("no longer registered", |world| world.facts.registered = None),
         ("scope of this request is no longer", |world| world.resource().resource_scopes.clear()),
-        ("shares this with nobody", |world| world.facts.unit = None),
+        ("has not decided about this tool yet", |world| world.facts.unit = None),
         ("offer no scope", |world| world.unit().terms.scope = vec!["other:scope".parse().unwrap()]),
         ("no owner", |world| world.facts.owner = None),
     ];

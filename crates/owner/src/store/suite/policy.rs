@@ -81,7 +81,7 @@ pub fn unfit_units_leave_nothing(place: &dyn Place) {
     endless.terms.expires_in = 0;
     assert_eq!(create(&stage, 0, &endless), Err(Unfit::Expiry.into()));
     let scopeless = TermsEdit { scope: Some(vec![]), ..TermsEdit::default() };
-    let scopeless = Edit { ask_me: None, terms: scopeless };
+    let scopeless = Edit { terms: scopeless, ..Edit::default() };
     assert_eq!(edit(&stage, 0, "reading", &scopeless), Err(Unfit::Scopes.into()));
     assert_eq!(edit(&stage, 0, "nothing", &Edit::default()), Err(Unsaved::Unknown));
     assert_eq!(delete(&stage, 0, "nothing"), Err(Unsaved::Unknown));
@@ -96,7 +96,8 @@ pub fn every_edit_is_a_version(place: &dyn Place) {
     let first = wait(stage.any(0).terms(&template("ns-alice/reading/v1"))).unwrap().unwrap();
     let saved = race(CALLERS, |caller| {
         let terms = TermsEdit { purpose: Some(format!("purpose {caller}")), ..TermsEdit::default() };
-        edit(&stage, caller, "reading", &Edit { ask_me: Some(caller % 2 == 0), terms }).unwrap()
+        edit(&stage, caller, "reading", &Edit { ask_me: Some(caller % 2 == 0), terms, ..Edit::default() })
+            .unwrap()
     });
     let mut versions: Vec<i64> = saved.iter().map(|unit| unit.version).collect();
     versions.sort_unstable();
@@ -140,7 +141,7 @@ pub fn a_version_is_never_used_again(place: &dyn Place) {
 pub fn an_edit_is_heeded_by_what_is_under_way(place: &dyn Place) {
     let stage = Stage::set(place);
     let agent = stage.admitted();
-    let loosened = Edit { ask_me: Some(true), terms: TermsEdit::default() };
+    let loosened = Edit { ask_me: Some(true), ..Edit::default() };
     let version = |number: i64| template(&format!("ns-alice/trading/v{number}"));
     for _ in 0..PAIRS {
         let (ticket, old) = stage.terms(TRADE);

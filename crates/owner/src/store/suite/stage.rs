@@ -156,6 +156,7 @@ pub(crate) fn unit(id: &str, resource: &str, asks: bool) -> Unit {
         name: id.into(),
         resources: vec![resource.parse().unwrap()],
         ask_me: asks,
+        bind: false,
         version: 99,
         terms: Draft {
             purpose: "a look".into(),

@@ -1,7 +1,7 @@
 //! What an embedded decision costs: the request put into Cedar's terms, its types held against the schema, the policies
 //! asked, and the line in the log left out; beside Cedar alone, asked with everything ready.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a benchmark that cannot set itself up has failed")]
+#![expect(clippy::unwrap_used, reason = "a benchmark that cannot set itself up has failed")]
 
 #[path = "../../../benches/beside.rs"]
 mod beside;

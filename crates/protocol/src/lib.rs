@@ -15,6 +15,7 @@ pub mod message;
 pub mod method;
 pub mod pairwise;
 pub mod payload;
+pub mod seal;
 pub mod sig;
 pub mod ticket;
 

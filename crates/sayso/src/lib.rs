@@ -17,6 +17,7 @@ pub mod roles;
 #[cfg(feature = "cedar")]
 mod secret;
 mod settings;
+pub mod shim;
 mod tables;
 mod terminal;
 pub mod up;

@@ -40,7 +40,7 @@ where
     let limit = site.engine.resource().settings().body_limit;
     let config = config.disable_allowed_hosts().disable_allowed_origins().with_max_request_body_bytes(limit);
     let guard = move || Ok(Behind { site: Arc::clone(&site), inner: server()? });
-    layer.layer(StreamableHttpService::new(guard, sessions, config))
+    layer.guarding().layer(StreamableHttpService::new(guard, sessions, config))
 }
 
 /// A server behind the layer.

@@ -150,6 +150,19 @@ async fn attend<D, T>(
     }
 }
 
+/// A connection in its place.
+async fn keep(place: Place, talking: impl Future<Output = ()>) {
+    talking.await;
+    drop(place);
+}
+
+/// How many connections there may be: fewer than usual where the system is short of descriptors.
+fn most() -> usize {
+    let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let share = descriptors.and_then(|count| usize::try_from(count / DESCRIPTORS).ok());
+    share.map_or(MOST, |share| share.clamp(16, MOST))
+}
+
 async fn talk<S>(stream: S, router: Router, line: Arc<Line>, closed: watch::Receiver<bool>)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,

@@ -3,33 +3,34 @@
 //! as often as an authority may lose track of it. Who agrees to terms is asked through `Consent`.
 
 mod attempt;
+mod dance;
 mod events;
+mod line;
 mod reply;
 mod server;
 
+pub use line::{Answer, Letter, Line};
 pub use reply::Refused;
 
 use crate::discover::pins::Pins;
-use crate::discover::{Dialled, Doors, corroborate};
-use crate::fault::{BadArguments, BadDemand, Fault};
+use crate::discover::{Dialled, Doors};
+use crate::fault::{BadArguments, BadServer, Fault};
 use crate::folder::FolderFault;
 use crate::identity::Keystore;
-use crate::negotiate::{About, Consent, End, Negotiation, News, Party};
-use crate::wallet::{Grant, Reference, Wallet, Wanted};
-use attempt::Attempt;
+use crate::negotiate::Consent;
+use crate::secret::Secrets;
+use crate::stop::Stop;
+use crate::turns::Turns;
+use crate::wallet::{Reference, Wallet, Wanted};
+use dance::Over;
 use sayso_fetch::FetchError;
 use sayso_protocol::canon::{S256, s256, s256_of};
 use sayso_protocol::id::{NegotiationId, Timestamp, ToolName};
 use sayso_protocol::json::Limits;
-use sayso_protocol::payload::challenge::ChallengeObject;
 use sayso_protocol::{Json, SigningKey};
 use serde_json::{Map, Value};
 use server::{Server, Written};
 use std::path::Path;
-use url::Url;
-
-/// How often a call is challenged afresh because the authority lost track of the negotiation before.
-const MOST_NEGOTIATIONS: usize = 3;
 
 /// An agent: its keys, its papers, and its ways out.
 pub struct Agent {
@@ -37,6 +38,8 @@ pub struct Agent {
     keys: Keystore,
     pins: Pins,
     wallet: Wallet,
+    secrets: Secrets,
+    turns: Turns,
     now: fn() -> Timestamp,
 }
 
@@ -52,6 +55,8 @@ pub struct Errand {
     pub reason: Option<String>,
     /// How long to wait for the owner, in seconds.
     pub wait: u32,
+    /// How whoever made it says that nobody waits for it any more.
+    pub stop: Option<Stop>,
 }
 
 /// How a call ended.
@@ -86,6 +91,12 @@ pub enum Outcome {
         /// The negotiation, where it has a name.
         family: Option<NegotiationId>,
     },
+    /// Whoever is asked about the terms answers later; the same call takes them up again.
+    Later,
+    /// Another call negotiates about the same thing, and took longer than this one waits.
+    Busy,
+    /// Whoever made the call waits for it no longer. Nothing is lost: the same call goes on from here.
+    Stopped,
     /// The enforcement point refused, and negotiating does not cure it.
     Refused(Refused),
     /// The call may have been executed, and its grant is spent or counts as spent.
@@ -113,24 +124,23 @@ impl Errand {
             return Err(BadArguments::Inexact.into());
         }
         let resource = resource.to_owned();
-        Ok(Errand { resource, tool, arguments, params_s256, key: None, reason: None, wait: 0 })
+        Ok(Errand { resource, tool, arguments, params_s256, key: None, reason: None, wait: 0, stop: None })
+    }
+
+    /// The tool.
+    pub fn tool(&self) -> &ToolName {
+        &self.tool
+    }
+
+    /// The digest of its arguments.
+    pub fn params_s256(&self) -> &S256 {
+        &self.params_s256
     }
 
     fn wanted<'a>(&'a self, reference: Option<Reference<'a>>) -> Wanted<'a> {
         let Errand { resource, tool, params_s256, .. } = self;
         Wanted { resource, tool, params_s256, reference }
     }
-}
-
-/// What a negotiation within a call led to.
-enum Led {
-    /// A grant, unless another process got the single-use one first, and whether it was negotiated just now.
-    Holding {
-        grant: Option<Grant>,
-        new: bool,
-    },
-    Lost,
-    Ended(Outcome),
 }
 
 impl Agent {
@@ -140,7 +150,8 @@ impl Agent {
     /// When it cannot be created or entered.
     pub fn open(dir: &Path, doors: Doors, now: fn() -> Timestamp) -> Result<Agent, FolderFault> {
         let (keys, pins, wallet) = (Keystore::open(dir)?, Pins::open(dir)?, Wallet::open(dir)?);
-        Ok(Agent { doors, keys, pins, wallet, now })
+        let (secrets, turns) = (Secrets::open(dir)?, Turns::default());
+        Ok(Agent { doors, keys, pins, wallet, secrets, turns, now })
     }
 
     /// Makes a call, negotiating where the owner has to be asked.
@@ -150,10 +161,14 @@ impl Agent {
     pub async fn call(&self, errand: &Errand, consent: &dyn Consent) -> Result<Outcome, Fault> {
         let dialled = Dialled::parse(&errand.resource).await?;
         let mut visit = self.visit(errand, &dialled).await?;
-        let outcome = self.dance(errand, &dialled, &mut visit, consent).await;
+        let outcome = self.dance(errand, &dialled, &mut (&dialled, &mut visit), consent).await;
         let Visit { server, signer, .. } = visit;
         server.leave(&*self.doors.near, &dialled, signer.as_ref(), (self.now)()).await;
-        outcome
+        match outcome? {
+            Over::Outcome(outcome) => Ok(outcome),
+            // INVARIANT: a visit reads its answers whole.
+            Over::Carried(_) => Err(BadServer::Answer.into()),
+        }
     }
 
     /// The tools a resource offers, each as the server describes it.
@@ -166,6 +181,14 @@ impl Agent {
         let tools = server.tools(&*self.doors.near, &dialled).await;
         server.leave(&*self.doors.near, &dialled, None, (self.now)()).await;
         tools
+    }
+
+    /// A secret of this agent's own for a host, drawn at first use.
+    ///
+    /// # Errors
+    /// When it cannot be read, written or drawn.
+    pub fn secret(&self, name: &str) -> Result<[u8; 32], Fault> {
+        self.secrets.of(name)
     }
 
     /// The agent's papers.
@@ -196,145 +219,5 @@ impl Agent {
         params.insert("arguments".into(), errand.arguments.clone().into());
         let written = server.write("tools/call", Some(errand.tool.as_str()), params)?;
         Ok(Visit { server, written, signer: None })
-    }
-
-    async fn dance(
-        &self,
-        errand: &Errand,
-        dialled: &Dialled,
-        visit: &mut Visit,
-        consent: &dyn Consent,
-    ) -> Result<Outcome, Fault> {
-        let (mut held, mut fresh, mut again) = (self.held(errand, None)?, false, false);
-        if held.is_some() {
-            consent.tell(&News::Reusing);
-        } else if let Some(parked) = self.parked(errand)? {
-            consent.tell(&News::Resuming { authority: &parked.authority.issuer });
-            match self.negotiate(errand, parked, consent).await? {
-                Led::Ended(outcome) => return Ok(outcome),
-                Led::Holding { grant, new } => (fresh, held) = (new && grant.is_some(), grant),
-                Led::Lost => consent.tell(&News::Restarting),
-            }
-        }
-        for _ in 0..=MOST_NEGOTIATIONS {
-            if let Some(grant) = &held {
-                visit.signer = Some(self.key_at(errand, &grant.authority)?);
-            }
-            let challenge = match self.attempt(dialled, &visit.written, held.as_ref(), errand).await? {
-                // The owner took her time, and the server did not wait; of this call it heard nothing.
-                Attempt::Over(Outcome::Refused(refused))
-                    if refused.has_no_session() && visit.server.has_session() && !again =>
-                {
-                    *visit = self.visit(errand, dialled).await?;
-                    (held, again) = (self.held(errand, None)?, true);
-                    continue;
-                }
-                Attempt::Over(outcome) => return Ok(outcome),
-                Attempt::Challenged(_) if fresh => return Err(BadDemand::CounterChallenge.into()),
-                Attempt::Challenged(challenge) => challenge,
-            };
-            held = None;
-            match self.answer(errand, dialled, *challenge, consent).await? {
-                Led::Ended(outcome) => return Ok(outcome),
-                Led::Holding { grant, new } => (fresh, held) = (new && grant.is_some(), grant),
-                Led::Lost => consent.tell(&News::Restarting),
-            }
-        }
-        Err(BadDemand::Restless.into())
-    }
-
-    /// Corroborates a challenge and negotiates, unless a grant for the same reference is held already.
-    async fn answer(
-        &self,
-        errand: &Errand,
-        dialled: &Dialled,
-        challenge: ChallengeObject,
-        consent: &dyn Consent,
-    ) -> Result<Led, Fault> {
-        let authority = corroborate(&self.doors, &self.pins, dialled, &challenge, (self.now)()).await?;
-        consent.tell(&News::Challenged { authority: &authority.issuer });
-        let remediation = challenge.authorization_remediation;
-        let known = remediation.as_ref().map(|remediation| Reference {
-            digest: &remediation.authorization_reference,
-            authority: &authority.issuer,
-        });
-        if let Some(grant) = known.map(|known| self.held(errand, Some(known))).transpose()?.flatten() {
-            consent.tell(&News::Reusing);
-            return Ok(Led::Holding { grant: Some(grant), new: false });
-        }
-        let key = self.key_at(errand, &authority.issuer)?;
-        let detail = remediation.as_ref().and_then(|remediation| remediation.authorization_details.first());
-        let about = About {
-            resource: errand.resource.clone(),
-            tool: errand.tool.clone(),
-            params_s256: errand.params_s256.clone(),
-            resource_id: detail.map(|detail| detail.identifier.clone()),
-            reference: remediation.map(|remediation| remediation.authorization_reference),
-            key: key.kid(),
-        };
-        let negotiation = Negotiation::start(authority, about, challenge.ticket);
-        self.negotiate(errand, negotiation, consent).await
-    }
-
-    async fn negotiate(
-        &self,
-        errand: &Errand,
-        mut negotiation: Negotiation,
-        consent: &dyn Consent,
-    ) -> Result<Led, Fault> {
-        let key = self.key_at(errand, &negotiation.authority.issuer)?;
-        let party = Party {
-            doors: &self.doors,
-            pins: &self.pins,
-            key: &key,
-            now: self.now,
-            consent,
-            arguments: &errand.arguments,
-            reason: errand.reason.as_deref(),
-            deadline: (self.now)().plus(errand.wait.into()),
-        };
-        let park = |negotiation: &Negotiation| self.wallet.park(negotiation).map_err(Fault::from);
-        let end = negotiation.run(&party, &park).await?;
-        if !matches!(end, End::Waiting) {
-            self.wallet.forget(&errand.wanted(None))?;
-        }
-        Ok(match end {
-            End::Granted(grant) => {
-                self.wallet.keep(&grant, (self.now)())?;
-                Led::Holding { grant: self.wallet.claim(*grant)?, new: true }
-            }
-            End::Lost => Led::Lost,
-            End::Declined => Led::Ended(Outcome::NotAccepted { declined: true }),
-            End::NotNow => Led::Ended(Outcome::NotAccepted { declined: false }),
-            End::Denied { words } => Led::Ended(Outcome::Denied { words }),
-            End::Waiting => Led::Ended(Outcome::Waiting {
-                authority: negotiation.authority.issuer.clone(),
-                family: negotiation.family().cloned(),
-            }),
-        })
-    }
-
-    /// A grant in the wallet that this errand's key can use; a single-use one is out of the wallet with that.
-    fn held(&self, errand: &Errand, reference: Option<Reference<'_>>) -> Result<Option<Grant>, Fault> {
-        let usable = |grant: &Grant| self.holds(errand, &grant.authority, &grant.key);
-        Ok(self.wallet.take(&errand.wanted(reference), (self.now)(), &usable)?)
-    }
-
-    /// The wait an earlier call of the same kind left, if it was this errand's key that agreed.
-    fn parked(&self, errand: &Errand) -> Result<Option<Negotiation>, Fault> {
-        let parked = self.wallet.parked(&errand.wanted(None))?;
-        Ok(parked.filter(|parked| self.holds(errand, &parked.authority.issuer, &parked.about.key)))
-    }
-
-    /// Whether the key this errand uses at an authority is the one of this thumbprint.
-    fn holds(&self, errand: &Errand, issuer: &str, thumbprint: &str) -> bool {
-        self.key_at(errand, issuer).is_ok_and(|key| key.kid() == thumbprint)
-    }
-
-    fn key_at(&self, errand: &Errand, issuer: &str) -> Result<SigningKey, Fault> {
-        match &errand.key {
-            Some(key) => Ok(key.clone()),
-            None => self.keys.key_for(&Url::parse(issuer).map_err(|_| BadDemand::Terms)?),
-        }
     }
 }

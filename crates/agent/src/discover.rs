@@ -39,6 +39,7 @@ enum Nearness {
 }
 
 /// The resource the user dialled.
+#[derive(Clone)]
 pub struct Dialled {
     text: String,
     url: Url,

@@ -13,6 +13,8 @@ pub use terms::Narrower;
 use crate::discover::pins::Pins;
 use crate::discover::{Authority, Doors};
 use crate::fault::{BadDemand, Fault};
+use crate::stop::Stop;
+use crate::turns::Turn;
 use crate::wallet::Grant;
 use sayso_fetch::FetchError;
 use sayso_protocol::canon::{S256, s256_bytes};
@@ -28,6 +30,8 @@ use token::{Answered, Say, present};
 
 /// How often terms may change under a negotiation before the agent gives up.
 const MOST_ROUNDS: usize = 3;
+/// Seconds for which terms nobody has answered can be taken up again; a ticket lives for five minutes.
+const FRESH: i64 = 240;
 /// Seconds between polls when the authority names none, and the bounds of what it may name.
 const INTERVAL: (i64, i64, i64) = (1, 5, 60);
 
@@ -57,7 +61,7 @@ enum State {
     /// The ticket of a challenge, not presented yet.
     Asking { ticket: String },
     /// Terms nobody has agreed to.
-    Weighing { ticket: String, claim: Box<RequiredClaim> },
+    Weighing { ticket: String, claim: Box<RequiredClaim>, since: Timestamp },
     /// Agreed; the owner has been asked.
     Waiting { ticket: String, next_poll: Timestamp, committed: Box<Committed> },
 }
@@ -80,6 +84,21 @@ pub(crate) struct Party<'a> {
     pub(crate) arguments: &'a Map<String, Value>,
     pub(crate) reason: Option<&'a str>,
     pub(crate) deadline: Timestamp,
+    pub(crate) stop: Option<&'a Stop>,
+    pub(crate) turn: &'a Turn<'a>,
+}
+
+impl Party<'_> {
+    fn is_stopped(&self) -> bool {
+        self.stop.is_some_and(Stop::is_said)
+    }
+
+    async fn stopped(&self) {
+        match self.stop {
+            Some(stop) => stop.said().await,
+            None => std::future::pending().await,
+        }
+    }
 }
 
 /// How a negotiation ended, or that it has not.
@@ -88,6 +107,8 @@ pub(crate) enum End {
     Waiting,
     Declined,
     NotNow,
+    /// The terms are put off; they can be taken up again.
+    Later,
     Denied {
         words: Option<String>,
     },
@@ -119,6 +140,20 @@ impl Negotiation {
         matches!(self.state, State::Waiting { .. })
     }
 
+    /// Whether it is about one operation alone, as far as is known: terms that say otherwise have to be there first.
+    pub(crate) fn is_exact(&self) -> bool {
+        match &self.state {
+            State::Asking { .. } => true,
+            State::Weighing { claim, .. } => claim.terms_template.terms.per_operation,
+            State::Waiting { committed, .. } => committed.proffer.terms.per_operation,
+        }
+    }
+
+    /// Whether its terms waited too long for an answer to be worth asking about.
+    pub(crate) fn is_stale(&self, now: Timestamp) -> bool {
+        matches!(&self.state, State::Weighing { since, .. } if !(0..FRESH).contains(&now.since(*since)))
+    }
+
     /// Goes on until there is an end, or the deadline; `keep` is called with every state worth coming back to.
     pub(crate) async fn run(
         &mut self,
@@ -131,17 +166,23 @@ impl Negotiation {
         loop {
             let next = match self.state.clone() {
                 State::Asking { ticket } => self.ask(party, &ticket).await?,
-                State::Weighing { ticket, claim } => {
+                State::Weighing { ticket, claim, .. } => {
                     rounds += 1;
                     if rounds > MOST_ROUNDS {
                         return Err(BadDemand::Restless.into());
+                    }
+                    if self.is_exact() && rounds == 1 {
+                        party.turn.narrow().await;
                     }
                     asked = true;
                     self.weigh(party, &ticket, &claim).await?
                 }
                 State::Waiting { ticket, next_poll, committed } => {
-                    if asked && next_poll > party.deadline {
+                    if (asked && next_poll > party.deadline) || party.is_stopped() {
                         return Ok(End::Waiting);
+                    }
+                    if self.is_exact() && !asked {
+                        party.turn.narrow().await;
                     }
                     asked = true;
                     self.poll(party, &ticket, next_poll, committed).await?
@@ -151,7 +192,7 @@ impl Negotiation {
                 Next::Go(state) => self.state = state,
                 Next::End(end) => return Ok(end),
             }
-            if self.is_waiting() {
+            if !matches!(self.state, State::Asking { .. }) {
                 keep(self)?;
             }
         }
@@ -176,6 +217,7 @@ impl Negotiation {
         let narrower = match party.consent.agree(&ask).await {
             Decision::Agree(narrower) => narrower,
             Decision::NotNow => return Ok(Next::End(End::NotNow)),
+            Decision::Later => return Ok(Next::End(End::Later)),
             Decision::Decline => {
                 // Said once; whether it was heard changes nothing here.
                 let _ = present(door, &self.authority, ticket, Say::Decline, None).await;
@@ -204,7 +246,17 @@ impl Negotiation {
     ) -> Result<Next, Fault> {
         let seconds = due.since((party.now)()).clamp(0, INTERVAL.2);
         party.consent.tell(&News::Waiting { authority: &self.authority.issuer, seconds });
-        tokio::time::sleep(Duration::from_secs(seconds.unsigned_abs())).await;
+        let due_again = || {
+            Next::Go(State::Waiting {
+                ticket: ticket.to_owned(),
+                next_poll: due,
+                committed: committed.clone(),
+            })
+        };
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_secs(seconds.unsigned_abs())) => {}
+            () = party.stopped() => return Ok(due_again()),
+        }
         let signer = Some((party.key, (party.now)()));
         let door = self.authority.door(party.doors);
         match present(door, &self.authority, ticket, Say::Nothing, signer).await {
@@ -227,7 +279,7 @@ impl Negotiation {
         match (answer, committed) {
             (Answer::NeedInfo { ticket, claims }, _) => {
                 let claim = terms::accept(&self.about, &self.authority.issuer, claims)?;
-                Ok(Next::Go(State::Weighing { ticket, claim: Box::new(claim) }))
+                Ok(Next::Go(State::Weighing { ticket, claim: Box::new(claim), since: (party.now)() }))
             }
             (Answer::Submitted { ticket, interval }, Some(committed)) => {
                 let (least, usual, most) = INTERVAL;

@@ -191,25 +191,28 @@ impl Wallet {
         self.grants.remove(&grant_name(grant)).map(|_| ())
     }
 
-    /// Puts a negotiation away, to be taken up by the same call later.
+    /// Puts a negotiation away, to be taken up by the same call later, or by any call of the tool where the terms are
+    /// for all of them.
     pub(crate) fn park(&self, negotiation: &Negotiation) -> Result<(), FolderFault> {
-        let About { resource, tool, params_s256, .. } = &negotiation.about;
-        let name = negotiation_name(resource, tool, params_s256);
+        let name = place_of(negotiation);
         self.negotiations.write(&name, &written(&self.negotiations, &name, negotiation)?)
     }
 
     /// The negotiation an earlier call of the same kind left.
     pub(crate) fn parked(&self, wanted: &Wanted<'_>) -> Result<Option<Negotiation>, FolderFault> {
-        let name = negotiation_name(wanted.resource, wanted.tool, wanted.params_s256);
-        let Some(bytes) = self.negotiations.read(&name)? else { return Ok(None) };
-        // What an older version of this program left, or half a disk, is no reason not to ask again.
-        Ok(serde_json::from_slice(&bytes).ok())
+        for name in [exact_place(wanted), wide_place(wanted)] {
+            let Some(bytes) = self.negotiations.read(&name)? else { continue };
+            // What an older version of this program left, or half a disk, is no reason not to ask again.
+            if let Ok(negotiation) = serde_json::from_slice(&bytes) {
+                return Ok(Some(negotiation));
+            }
+        }
+        Ok(None)
     }
 
     /// Forgets a negotiation.
-    pub(crate) fn forget(&self, wanted: &Wanted<'_>) -> Result<(), FolderFault> {
-        let name = negotiation_name(wanted.resource, wanted.tool, wanted.params_s256);
-        self.negotiations.remove(&name).map(|_| ())
+    pub(crate) fn forget(&self, negotiation: &Negotiation) -> Result<(), FolderFault> {
+        self.negotiations.remove(&place_of(negotiation)).map(|_| ())
     }
 }
 
@@ -232,7 +235,23 @@ fn grant_name(grant: &Grant) -> String {
     format!("{}.json", b64::encode(sha256(grant.token.as_bytes())))
 }
 
-fn negotiation_name(resource: &str, tool: &ToolName, params: &S256) -> String {
+fn place_of(negotiation: &Negotiation) -> String {
+    let About { resource, tool, params_s256, .. } = &negotiation.about;
+    negotiation_name(resource, tool, negotiation.is_exact().then_some(params_s256))
+}
+
+/// The name of what is negotiated for one operation.
+pub(crate) fn exact_place(wanted: &Wanted<'_>) -> String {
+    negotiation_name(wanted.resource, wanted.tool, Some(wanted.params_s256))
+}
+
+/// The name of what is negotiated for every call of a tool.
+pub(crate) fn wide_place(wanted: &Wanted<'_>) -> String {
+    negotiation_name(wanted.resource, wanted.tool, None)
+}
+
+fn negotiation_name(resource: &str, tool: &ToolName, params: Option<&S256>) -> String {
+    let params = params.map(ToString::to_string).unwrap_or_default();
     let all = format!("{resource}\n{tool}\n{params}");
     format!("{}.json", b64::encode(sha256(all.as_bytes())))
 }

@@ -12,6 +12,8 @@ mod demands;
 mod hostile;
 #[path = "dance/house.rs"]
 mod house;
+#[path = "dance/line.rs"]
+mod line;
 #[path = "dance/papers.rs"]
 mod papers;
 #[path = "dance/server.rs"]

@@ -69,6 +69,12 @@ impl Decision {
         Ok(Decision { decision, context })
     }
 
+    /// Whether it is a yes that nothing is attached to.
+    #[must_use]
+    pub fn permits(&self) -> bool {
+        self.decision && !self.obliges()
+    }
+
     /// Whether it comes with duties. The obligations profile has those who cannot fulfil them refuse.
     fn obliges(&self) -> bool {
         let obligations = self.context.as_ref().and_then(|context| context.json().get("obligations"));

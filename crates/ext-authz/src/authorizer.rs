@@ -7,11 +7,10 @@
 use crate::decision::{Decision, Denial};
 use crate::outward::Outward;
 use crate::passed::{self, Whole};
-use http::HeaderMap;
 use sayso_enforce::reading::Bodies;
 use sayso_enforce::{
     BadServer, Body, Clock, Engine, Head, Incoming, Named, Observer, Outcome, Outlet, Published, Server,
-    ServerConfig, Unavailable, Verdict, Void,
+    ServerConfig, ServerResource, Unavailable, Verdict, Void,
 };
 use sayso_protocol::payload::protection::AccessReport;
 use sayso_protocol::payload::refusal::{Code, Refusal};
@@ -69,6 +68,12 @@ impl ExtAuthz {
         observer: Option<Arc<dyn Observer>>,
     ) -> Result<Self, BadServer> {
         let ceiling = config.body_limit;
+        let cuts = |resource: &ServerResource| {
+            resource.enforcement.policy().is_some_and(|policy| policy.filters_lists())
+        };
+        if let Some(unseen) = config.resources.iter().find(|resource| cuts(resource)) {
+            return Err(BadServer::Unseen(unseen.path.clone()));
+        }
         let server = Server::new(config, clock, observer.as_ref())?;
         let (bodies, messages) = (Bodies::new(ceiling), Bodies::new(ceiling.saturating_add(AROUND)));
         Ok(Self(Arc::new(Inner { server, outward, ceiling, whole, bodies, messages, observer })))
@@ -144,7 +149,7 @@ impl ExtAuthz {
         let denial = match engine.decide(incoming, &Attended(caller)).await {
             Verdict::Permit(permit) => match permit.redeem() {
                 Ok(clearance) => {
-                    let removed = self.removed(&incoming.head.headers);
+                    let removed = self.0.outward.removed(&incoming.head.headers, clearance.modern);
                     return (Decision::Allow(removed), clearance.spent);
                 }
                 Err(void) => tell_void(engine, *void).await,
@@ -152,12 +157,10 @@ impl ExtAuthz {
             Verdict::Challenge(challenge) => Denial::challenge(&challenge),
             Verdict::Refuse(refusal) => Denial::of(&refusal),
             Verdict::Fault(fault) => Denial::fault(&fault),
+            Verdict::Policy(refusal) => Denial::policy(&refusal),
+            Verdict::Bearer(challenge) => Denial::bearer(&challenge),
         };
         (Decision::Deny(denial), None)
-    }
-
-    fn removed(&self, headers: &HeaderMap) -> Vec<http::HeaderName> {
-        self.0.outward.removed(headers)
     }
 
     /// A refusal of this host's own, told and counted as the core's are.

@@ -3,7 +3,7 @@
 //! signed elsewhere as it was written. What TLS trusts is `tls`'s; the system's roots are read when https is first used.
 
 use crate::guard::{Reach, admit, is_secure, resolve};
-use crate::{Fetch, FetchError, Limits, OwnConnection, Tls};
+use crate::{Fetch, FetchError, Limits, OwnConnection, Pieces, Tls};
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use http::{Request, Response};
@@ -63,19 +63,7 @@ impl Client {
         limits: Limits,
         enough: &mut (dyn for<'a> FnMut(&'a [u8]) -> bool + Send),
     ) -> Result<Response<Bytes>, FetchError> {
-        let (url, secure) = self.target(&request)?;
-        let (parts, body) = request.into_parts();
-        let mut outbound = reqwest::Request::new(parts.method, url);
-        *outbound.headers_mut() = parts.headers;
-        if !body.is_empty() {
-            *outbound.body_mut() = Some(body.into());
-        }
-        let own = parts.extensions.get::<OwnConnection>().is_some();
-        let mut answer = self.inner(secure, own)?.execute(outbound).await.map_err(fault)?;
-        let mut response = Response::builder().status(answer.status());
-        if let Some(headers) = response.headers_mut() {
-            *headers = std::mem::take(answer.headers_mut());
-        }
+        let mut answer = self.execute(request).await?;
         if answer
             .content_length()
             .is_some_and(|length| usize::try_from(length).is_ok_and(|n| n > limits.bytes))
@@ -92,7 +80,20 @@ impl Client {
                 break;
             }
         }
-        response.body(body.freeze()).map_err(|_| FetchError::Interrupted)
+        head(&mut answer).body(body.freeze()).map_err(|_| FetchError::Interrupted)
+    }
+
+    /// Sends a request; its answer's head is here with that.
+    async fn execute(&self, request: Request<Bytes>) -> Result<reqwest::Response, FetchError> {
+        let (url, secure) = self.target(&request)?;
+        let (parts, body) = request.into_parts();
+        let mut outbound = reqwest::Request::new(parts.method, url);
+        *outbound.headers_mut() = parts.headers;
+        if !body.is_empty() {
+            *outbound.body_mut() = Some(body.into());
+        }
+        let own = parts.extensions.get::<OwnConnection>().is_some();
+        self.inner(secure, own)?.execute(outbound).await.map_err(fault)
     }
 
     /// The URL of a request, if it may be tried and says what the request says.
@@ -124,6 +125,22 @@ impl Fetch for Client {
         let exchanged = tokio::time::timeout(whole, self.exchange(request, limits, enough)).await;
         exchanged.map_err(|_| FetchError::TimedOut)?
     }
+
+    async fn open(&self, request: Request<Bytes>, seconds: u64) -> Result<Response<Pieces>, FetchError> {
+        let executed = tokio::time::timeout(Duration::from_secs(seconds), self.execute(request)).await;
+        let mut answer = executed.map_err(|_| FetchError::TimedOut)??;
+        let response = head(&mut answer);
+        response.body(Pieces::arriving(answer)).map_err(|_| FetchError::Interrupted)
+    }
+}
+
+/// Status and headers of an answer.
+fn head(answer: &mut reqwest::Response) -> http::response::Builder {
+    let mut response = Response::builder().status(answer.status());
+    if let Some(headers) = response.headers_mut() {
+        *headers = std::mem::take(answer.headers_mut());
+    }
+    response
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the door that the other crates have to use")]
@@ -162,7 +179,7 @@ impl Resolve for Names {
 }
 
 /// What became of a request, as far as the client can tell; whatever is unclear counts as sent.
-fn fault(error: reqwest::Error) -> FetchError {
+pub(crate) fn fault(error: reqwest::Error) -> FetchError {
     let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
     while let Some(inner) = cause {
         if let Some(ours) = inner.downcast_ref::<FetchError>() {

@@ -5,11 +5,13 @@
 mod client;
 mod freshness;
 pub mod guard;
+mod pieces;
 mod tls;
 
 pub use client::Client;
 pub use freshness::freshness;
 pub use guard::Reach;
+pub use pieces::Pieces;
 pub use tls::{BadTls, Tls};
 
 use async_trait::async_trait;
@@ -29,6 +31,9 @@ impl Limits {
     /// For a document somebody else named.
     pub const DOCUMENT: Limits = Limits { bytes: 64 * 1024, seconds: 5 };
 }
+
+/// Most bytes of an answer that is read whole although it was to be passed on.
+const WHOLE: usize = 8 << 20;
 
 /// An extension of a request that must not meet a connection the server is just closing: it gets one of its own.
 /// For what is sent once and cannot be sent again.
@@ -81,6 +86,13 @@ pub trait Fetch: Send + Sync {
     ) -> Result<Response<Bytes>, FetchError> {
         let _ = enough;
         self.send(request, limits).await
+    }
+
+    /// Sends a request and gives its answer as soon as the head is here, which may take this many seconds. For answers
+    /// that are passed on as they come.
+    async fn open(&self, request: Request<Bytes>, seconds: u64) -> Result<Response<Pieces>, FetchError> {
+        let limits = Limits { bytes: WHOLE, seconds };
+        Ok(self.send(request, limits).await?.map(Pieces::whole))
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod attend;
 mod definition;
+mod mapped;
 mod remote;
 
 pub use definition::{LeftOut, Surveyed, Unfit};
@@ -90,6 +91,16 @@ impl Upstream {
     /// # Errors
     /// When there is no complete listing to be had. Tools of one name, and tools that cannot be governed, are listed.
     pub async fn listing(&self) -> Result<Vec<Json>, SurveyFault> {
+        let pages = self.pages().await?;
+        let tools = pages.iter().map(tools).collect::<Result<Vec<_>, _>>()?;
+        Ok(tools.into_iter().flatten().cloned().collect())
+    }
+
+    /// The same, page by page: each the result of one question.
+    ///
+    /// # Errors
+    /// When there is no complete listing to be had.
+    pub async fn pages(&self) -> Result<Vec<Json>, SurveyFault> {
         let listing = async {
             match &self.0.kind {
                 Kind::Http(upstream) => {
@@ -220,14 +231,19 @@ async fn pages(mut talk: Talk<'_, '_>, about: About) -> Result<Survey, SurveyFau
     Ok(survey)
 }
 
-/// Every tool as the server wrote it, those that cannot be governed among them.
+/// Every page as the server wrote it, with the tools that cannot be governed.
 async fn written(mut talk: Talk<'_, '_>, has_tools: bool) -> Result<Vec<Json>, SurveyFault> {
-    let mut all = Vec::new();
+    let (mut all, mut count) = (Vec::new(), 0);
     let take = |result: &Json| {
-        all.extend(tools(result)?.iter().cloned());
-        if all.len() > TOOLS { Err(SurveyFault::TooLarge) } else { Ok(()) }
+        count += tools(result)?.len();
+        all.push(result.clone());
+        if count > TOOLS { Err(SurveyFault::TooLarge) } else { Ok(()) }
     };
     walk(&mut talk, has_tools, take).await?;
+    if all.is_empty() {
+        // One that has no tools and need not know how to list them.
+        all.push(Json::Object(vec![("tools".to_owned(), Json::Array(Vec::new()))]));
+    }
     Ok(all)
 }
 

@@ -13,7 +13,9 @@ pub mod jws;
 pub mod key;
 pub mod message;
 pub mod method;
+pub mod pairwise;
 pub mod payload;
+pub mod seal;
 pub mod sig;
 pub mod ticket;
 

@@ -3,10 +3,10 @@
 //! Progress and every word of a stranger go to stderr as text; stdout carries the tool's result and nothing else
 //! (D-28). What the exit codes mean is in `--help`, so that a script need not read words.
 
-mod advice;
+pub(crate) mod advice;
 mod ending;
-mod person;
-mod show;
+pub(crate) mod person;
+pub(crate) mod show;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
@@ -133,10 +133,16 @@ async fn act(command: Command) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn open(config_dir: Option<PathBuf>) -> anyhow::Result<Agent> {
+/// Where an agent's keys and papers are.
+pub(crate) fn folder(config_dir: Option<PathBuf>) -> anyhow::Result<PathBuf> {
     let variable = |name| std::env::var(name).ok();
     let usual = || default_dir(variable("XDG_CONFIG_HOME").as_deref(), variable("HOME").as_deref());
-    let dir = config_dir.or_else(usual).context("neither HOME nor --config-dir says where keys are kept")?;
+    config_dir.or_else(usual).context("neither HOME nor --config-dir says where keys are kept")
+}
+
+/// The agent of a folder.
+pub(crate) fn open(config_dir: Option<PathBuf>) -> anyhow::Result<Agent> {
+    let dir = folder(config_dir)?;
     let doors = Doors {
         near: Arc::new(Client::new(Reach::Configured)),
         far: Arc::new(Client::new(Reach::PublicAnyPort)),

@@ -12,10 +12,12 @@ mod origin;
 pub mod owner;
 #[cfg(feature = "cedar")]
 pub mod pdp;
+mod policed;
 pub mod roles;
 #[cfg(feature = "cedar")]
 mod secret;
 mod settings;
+pub mod shim;
 mod tables;
 mod terminal;
 pub mod up;

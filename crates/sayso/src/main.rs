@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 #[cfg(feature = "cedar")]
 use sayso::pdp;
-use sayso::{agent, coaz, owner, roles, up};
+use sayso::{agent, coaz, owner, roles, shim, up};
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use tracing::Level;
@@ -34,6 +34,8 @@ enum Command {
     ExtAuthz(roles::Command),
     /// Act as a requesting agent: call a protected tool with the whole dance.
     Agent(agent::Command),
+    /// Be an MCP server in front of a protected resource, for clients that know nothing of owners.
+    Shim(shim::Command),
     /// Answer, watch and end, as the owner.
     Owner(owner::Command),
     /// Decide by policies from a folder, for whoever asks over OpenID AuthZEN.
@@ -60,6 +62,7 @@ async fn run() -> ExitCode {
         Command::Gateway(command) => roles::gateway::run(command).await,
         Command::ExtAuthz(command) => roles::ext_authz::run(command).await,
         Command::Agent(command) => agent::run(command).await,
+        Command::Shim(command) => shim::run(command).await,
         Command::Owner(command) => owner::run(command).await,
         #[cfg(feature = "cedar")]
         Command::Pdp(command) => pdp::run(command).await,

@@ -7,15 +7,15 @@ use sayso_testkit::source;
 use std::path::Path;
 
 /// The weaknesses of the earlier implementation that this one has to be free of by now.
-const WEAKNESSES: [&str; 17] = [
-    "E1", "E2", "E3", "E4", "E5", "E6", "E7", "E9", "E10", "E13", "E15", "E16", "E17", "E18", "E21", "E22",
-    "E23",
+const WEAKNESSES: [&str; 18] = [
+    "E1", "E2", "E3", "E4", "E5", "E6", "E7", "E9", "E10", "E13", "E15", "E16", "E17", "E18", "E19", "E21",
+    "E22", "E23",
 ];
 
 /// The public faults whose areas are built.
-const CASES: [&str; 28] = [
+const CASES: [&str; 29] = [
     "01", "03", "06", "08", "10", "11", "12", "16", "17", "19", "22", "23", "25", "27", "28", "31", "32",
-    "35", "37", "39", "41", "43", "44", "46", "47", "48", "51", "53",
+    "35", "37", "39", "41", "43", "44", "46", "47", "48", "51", "53", "59",
 ];
 
 /// One row: its id, what went wrong, what happens here, the tests.

@@ -2,27 +2,47 @@
 //! It keeps a grant that was certainly not spent, and never again uses one that may have been. Nothing here sends a
 //! second time.
 
+use super::dance::{Attempt, Over, Road};
 use super::reply::Reply;
 use super::server::{Written, exchange};
-use super::{Agent, Errand, Outcome};
+use super::{Agent, Errand, Outcome, Visit};
 use crate::discover::Dialled;
 use crate::fault::{BadDemand, Fault, Party};
 use crate::negotiate::token::sign;
 use crate::wallet::Grant;
+use async_trait::async_trait;
 use http::header::{AUTHORIZATION, HeaderValue};
-use sayso_protocol::payload::challenge::ChallengeObject;
 use sayso_protocol::payload::rpt::SCHEME;
 use serde_json::Value;
 
-/// What one sending led to.
-pub(super) enum Attempt {
-    Over(Outcome),
-    Challenged(Box<ChallengeObject>),
+#[async_trait]
+impl Road for (&Dialled, &mut Visit) {
+    async fn attempt(
+        &mut self,
+        agent: &Agent,
+        errand: &Errand,
+        grant: Option<&Grant>,
+    ) -> Result<Attempt, Fault> {
+        let (dialled, visit) = self;
+        if let Some(grant) = grant {
+            visit.signer = Some(agent.key_at(errand, &grant.authority)?);
+        }
+        agent.attempt(dialled, &visit.written, grant, errand).await
+    }
+
+    async fn anew(&mut self, agent: &Agent, errand: &Errand) -> Result<bool, Fault> {
+        let (dialled, visit) = self;
+        let had = visit.server.has_session();
+        if had {
+            **visit = agent.visit(errand, dialled).await?;
+        }
+        Ok(had)
+    }
 }
 
 impl Agent {
     /// Sends the call: as it is, or with a grant and signed. A single-use grant is out of the wallet by now.
-    pub(super) async fn attempt(
+    async fn attempt(
         &self,
         dialled: &Dialled,
         written: &Written,
@@ -47,18 +67,18 @@ impl Agent {
                 Err(Party::Resource.unavailable(why))
             }
             // Whether it ran nobody here can know, so it is not sent again.
-            Err(Fault::Unavailable { why, .. }) => Ok(Attempt::Over(Outcome::Unknown { why: Some(why) })),
-            Err(Fault::Server(_)) => Ok(Attempt::Over(Outcome::Unknown { why: None })),
+            Err(Fault::Unavailable { why, .. }) => Ok(Outcome::Unknown { why: Some(why) }.into()),
+            Err(Fault::Server(_)) => Ok(Outcome::Unknown { why: None }.into()),
             Err(other) => Err(other),
         }
     }
 
     /// What a reply to a signed call makes of its grant.
-    fn settle(&self, grant: &Grant, reply: Reply) -> Result<Attempt, Fault> {
+    pub(super) fn settle(&self, grant: &Grant, reply: Reply) -> Result<Attempt, Fault> {
         if let Reply::Refused(refused) = &reply {
             let unspent = refused.code.as_deref() == Some("temporarily_unavailable") && !refused.spent;
             if refused.spent || (refused.status >= 500 && !unspent) {
-                return Ok(Attempt::Over(Outcome::Unknown { why: None }));
+                return Ok(Outcome::Unknown { why: None }.into());
             }
             match refused.code.as_deref() {
                 Some("access_revoked" | "already_consumed") => self.wallet.discard(grant)?,
@@ -72,8 +92,8 @@ impl Agent {
     }
 }
 
-fn judge(reply: Reply) -> Attempt {
-    Attempt::Over(match reply {
+pub(super) fn judge(reply: Reply) -> Attempt {
+    Attempt::Over(Over::Outcome(match reply {
         Reply::Challenge(challenge) => return Attempt::Challenged(challenge),
         Reply::Result(json) => {
             let value: Value = serde_json::from_str(&json).unwrap_or_default();
@@ -82,5 +102,5 @@ fn judge(reply: Reply) -> Attempt {
         }
         Reply::Error { json, .. } => Outcome::ServerError { json },
         Reply::Refused(refused) => Outcome::Refused(refused),
-    })
+    }))
 }

@@ -46,7 +46,7 @@ pub struct Refused {
 
 impl Refused {
     /// Whether it says that the session is not known any more. It says so before it looks at anything else.
-    pub(super) fn has_no_session(&self) -> bool {
+    pub fn has_no_session(&self) -> bool {
         self.status == 404 && self.code.as_deref() == Some("session_not_found")
     }
 }

@@ -43,6 +43,8 @@ pub enum Decision {
     Decline,
     /// Nobody is there to say; the authority is told nothing.
     NotNow,
+    /// Whoever is asked answers later; the same call takes the terms up again while their ticket lives.
+    Later,
 }
 
 /// How it goes.

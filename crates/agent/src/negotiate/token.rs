@@ -37,18 +37,7 @@ pub(super) async fn present(
     say: Say<'_>,
     signer: Option<(&SigningKey, Timestamp)>,
 ) -> Result<Answered, Fault> {
-    let mut form = Serializer::new(String::new());
-    form.append_pair("grant_type", UMA_TICKET).append_pair("ticket", ticket);
-    match say {
-        Say::Nothing => {}
-        Say::Claim { token, format } => {
-            form.append_pair("claim_token", token).append_pair("claim_token_format", format);
-        }
-        Say::Decline => {
-            form.append_pair("decline", "true");
-        }
-    }
-    let body = Bytes::from(form.finish());
+    let body = Bytes::from(written(ticket, say));
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
@@ -67,6 +56,21 @@ pub(super) async fn present(
         Err(_) if status >= 500 => Err(Party::Authority.unavailable(sayso_fetch::FetchError::Status(status))),
         Err(_) => Err(BadDemand::Answer.into()),
     }
+}
+
+fn written(ticket: &str, say: Say<'_>) -> String {
+    let mut form = Serializer::new(String::new());
+    form.append_pair("grant_type", UMA_TICKET).append_pair("ticket", ticket);
+    match say {
+        Say::Nothing => {}
+        Say::Claim { token, format } => {
+            form.append_pair("claim_token", token).append_pair("claim_token_format", format);
+        }
+        Say::Decline => {
+            form.append_pair("decline", "true");
+        }
+    }
+    form.finish()
 }
 
 /// Signs a request, its body's digest included, with a nonce so that no two are alike.

@@ -19,6 +19,8 @@ use tower::ServiceExt;
 pub(crate) struct Accounts {
     pub(crate) did: Arc<Mutex<Vec<String>>>,
     faulty: Arc<AtomicBool>,
+    /// Whether a trade asks before it is made.
+    asks: Arc<AtomicBool>,
 }
 
 impl ServerHandler for Accounts {
@@ -62,6 +64,9 @@ impl ServerHandler for Accounts {
     ) -> Result<CallToolResponse, ErrorData> {
         self.did.lock().unwrap().push(request.name.to_string());
         assert!(!self.faulty.load(Ordering::SeqCst), "the server has a fault");
+        if self.asks.load(Ordering::SeqCst) && request.request_state.is_none() {
+            return Ok(InputRequiredResult::new(None, Some("asked".to_owned())).into());
+        }
         Ok(CallToolResult::success(vec![ContentBlock::text("done")]).into())
     }
 }
@@ -155,6 +160,38 @@ async fn what_the_layer_passed_runs_and_runs_once() {
         }
         assert_eq!(http.did(), ["tools/list", "get_positions", "execute_trade"]);
         assert_eq!(*http.authority.spent.lock().unwrap(), ["trade-1"]);
+    }
+}
+
+// D-11: the round a server of rmcp's asked for reaches it once, and a second is refused in the layer's own voice.
+#[tokio::test]
+async fn a_server_that_asks_is_answered_once() {
+    for answers in [Answers::Http, Answers::JsonRpc] {
+        let http = Http::open(answers);
+        http.accounts.asks.store(true, Ordering::SeqCst);
+        let asked = http.send(&trade().signed("trade-asks-1")).await.json();
+        assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+        let answer = |state: &str| {
+            let body = String::from_utf8(trade().body.to_vec()).unwrap();
+            trade().saying(body.replace(r#""name""#, &format!(r#""requestState":"{state}","name""#)))
+        };
+        for state in ["another", "asked", "asked"] {
+            let told = http.send(&answer(state).signed("trade-asks-1")).await;
+            let body = told.json();
+            match (body["result"].is_object(), answers) {
+                (true, _) => assert_eq!(state, "asked"),
+                (false, Answers::Http) => {
+                    assert_eq!((told.status.as_u16(), &body["error"]), (403, &json!("continuation_refused")));
+                }
+                (false, Answers::JsonRpc) => {
+                    let data = &body["error"]["data"];
+                    assert_eq!((&body["error"]["code"], &data["status"]), (&json!(-32002), &json!(403)));
+                    assert_eq!(data["error"], "continuation_refused");
+                }
+            }
+        }
+        assert_eq!(http.did(), ["execute_trade", "execute_trade"]);
+        assert_eq!(http.authority.rounds.lock().unwrap().len(), 1);
     }
 }
 
@@ -271,6 +308,76 @@ async fn a_tool_that_breaks_off_after_the_spend_is_reported() {
     let said = http.send(&read().signed("reader")).await.json();
     assert!(said["error"]["data"].get("spent").is_none());
     assert_eq!(http.authority.reports.lock().unwrap().len(), 2);
+}
+
+// D-14: what a server refuses by the head of a request is refused before a grant is spent on it.
+#[tokio::test]
+async fn a_call_whose_answer_cannot_be_taken_costs_nothing() {
+    for answers in [Answers::Http, Answers::JsonRpc] {
+        let http = Http::open(answers);
+        for accept in [
+            None,
+            Some("application/json"),
+            Some("text/event-stream"),
+            Some("*/*"),
+            Some("application/json, text/event-stream;q=0"),
+            Some("application/jsonx, text/event-stream"),
+        ] {
+            let call = trade().without("accept");
+            let call = accept.map_or(call.clone(), |accept| call.with("accept", accept)).signed("trade-1");
+            let answer = http.send(&call).await;
+            let said = answer.json();
+            let (data, status) = match answers {
+                Answers::Http => (&said, 400),
+                Answers::JsonRpc => (&said["error"]["data"], 200),
+            };
+            assert_eq!(
+                (answer.status.as_u16(), &data["error"]),
+                (status, &json!("invalid_request")),
+                "{said}"
+            );
+            assert!(http.did().is_empty());
+            http.authority.assert_untouched("an answer nobody could take");
+        }
+        let spelled = trade()
+            .without("accept")
+            .with("accept", "Text/Event-Stream;q=0.5")
+            .with("accept", "APPLICATION/json");
+        assert_eq!(http.send(&spelled.signed("trade-1")).await.status, 200);
+        assert_eq!(http.did(), ["execute_trade"]);
+    }
+}
+
+// D-14: what the server refuses all the same, without running it, is told to the agent and to her record.
+#[tokio::test]
+async fn a_call_the_server_turned_away_after_the_spend_is_said_to_be_spent() {
+    for answers in [Answers::Http, Answers::JsonRpc] {
+        let http = Http::open(answers);
+        // rmcp takes an older client's call in a session alone.
+        let arguments: Value = serde_json::from_str(TRADE).unwrap();
+        let call =
+            || Call::older_request("tools/call", &json!({ "name": "execute_trade", "arguments": arguments }));
+        let answer = http.send(&call().signed("trade-1")).await;
+        let said = answer.json();
+        let (data, status) = match answers {
+            Answers::Http => (&said, 502),
+            Answers::JsonRpc => (&said["error"]["data"], 200),
+        };
+        assert_eq!(
+            (answer.status.as_u16(), &data["error"]),
+            (status, &json!("upstream_failed")),
+            "{answer:?}"
+        );
+        assert_eq!((&data["spent"], &data["forwarded"]), (&json!(true), &json!("no")), "{said}");
+        let reports = http.authority.reports.lock().unwrap().clone();
+        let summary = reports[0].summary.as_deref().unwrap();
+        assert_eq!((reports.len(), summary), (1, "the call was not run: the server turned its request away"));
+        assert!(http.did().is_empty());
+        // Where nothing was spent the server's own answer passes.
+        let read = Call::older_request("tools/call", &json!({ "name": "get_positions", "arguments": {} }));
+        let refused = http.send(&read.signed("reader")).await;
+        assert!(refused.status.is_client_error() && refused.status != 502, "{refused:?}");
+    }
 }
 
 // D-13

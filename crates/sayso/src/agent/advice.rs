@@ -13,7 +13,7 @@ use url::Url;
 const EXAMPLE: &str = r#"write it in single quotes, as in --args '{"symbol":"VTI","quantity":3}'"#;
 
 /// What to do about a fault met on the way to this resource.
-pub(super) fn of(fault: &Fault, resource: &str) -> Option<String> {
+pub(crate) fn of(fault: &Fault, resource: &str) -> Option<String> {
     match fault {
         Fault::Arguments(_) => Some(EXAMPLE.to_owned()),
         Fault::Server(BadServer::Absent | BadServer::Misdirected) | Fault::Resource => {
@@ -51,7 +51,7 @@ fn address(resource: &str) -> String {
 }
 
 /// What to do about a refusal.
-pub(super) fn of_refusal(refused: &Refused, resource: &str) -> Option<String> {
+pub(crate) fn of_refusal(refused: &Refused, resource: &str) -> Option<String> {
     match refused.code.as_deref() {
         Some("unknown_tool") => {
             Some(format!("`sayso agent tools {}` lists what there is", shell(&plain(resource))))

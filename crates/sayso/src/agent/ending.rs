@@ -92,6 +92,8 @@ pub(super) fn end(outcome: &Outcome, resource: &str, resume: &str, as_json: bool
                 .with("family", family.as_ref().map(ToString::to_string))
                 .with("resume", resume)
         }
+        // Of a caller who neither puts anything off nor shares the agent with others.
+        Outcome::Later | Outcome::Busy | Outcome::Stopped => Ending::new(5, "waiting", "not finished"),
         Outcome::Refused(refused) => {
             let (code, outcome) = if refused.status >= 500 { (7, "unavailable") } else { (6, "refused") };
             Ending::new(code, outcome, show::refused(refused))

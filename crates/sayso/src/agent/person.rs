@@ -77,7 +77,7 @@ fn prompt() -> bool {
 
 /// Says so when this user could approve its own requests (D-25). Looked at are the data folders it is likely to have: that
 /// of the environment, and `.sayso` here, above and at home. That nothing is found proves nothing.
-fn warn_of_owner_key(authority: &str) {
+pub(crate) fn warn_of_owner_key(authority: &str) {
     let here = std::env::current_dir().unwrap_or_default();
     let above = here.ancestors().map(|folder| folder.join(USUAL));
     let named = std::env::var_os("SAYSO_DATA").map(PathBuf::from);

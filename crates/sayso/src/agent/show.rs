@@ -14,7 +14,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 
 /// The terms, all of them.
-pub(super) fn terms(ask: &Ask<'_>) -> String {
+pub(crate) fn terms(ask: &Ask<'_>) -> String {
     let (terms, proffer) = (&ask.proffer.terms, ask.proffer);
     let mut lines = vec![format!("Terms the owner sets for {}", plain(ask.resource))];
     let mut say = |name: &str, value: &str| lines.push(format!("  {name:<14}{}", plain(value)));
@@ -80,16 +80,16 @@ fn plain_lines(text: &str) -> String {
 }
 
 /// Our sentence, and after it what the other side said.
-pub(super) fn with_words(ours: &str, theirs: Option<&str>) -> String {
+pub(crate) fn with_words(ours: &str, theirs: Option<&str>) -> String {
     theirs.map_or_else(|| ours.to_owned(), |theirs| format!("{ours}. It says: {}", plain(theirs)))
 }
 
-pub(super) fn refused(refused: &Refused) -> String {
+pub(crate) fn refused(refused: &Refused) -> String {
     let code = refused.code.as_deref().unwrap_or("no code");
     with_words(&format!("refused with {} ({})", refused.status, plain(code)), refused.words.as_deref())
 }
 
-pub(super) fn unknown(why: Option<FetchError>) -> String {
+pub(crate) fn unknown(why: Option<FetchError>) -> String {
     let why =
         why.map_or_else(|| "the answer says that it failed on the way".to_owned(), |why| why.to_string());
     format!(

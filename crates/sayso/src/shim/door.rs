@@ -1,0 +1,184 @@
+//! Where the shim listens when it is not on a pipe, and who may come in (D-34).
+//!
+//! It acts for whoever reaches it, so it is reached through a socket only its user can open, or on this machine with a
+//! secret only its user can read. Anywhere else it refuses to start: there it would need TLS, which it does not speak.
+
+use anyhow::{Context as _, bail};
+use http::header::{AUTHORIZATION, HOST, ORIGIN};
+use http::{HeaderMap, StatusCode};
+use sayso_protocol::b64;
+use sayso_protocol::canon::sha256;
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::{ErrorKind, Write as _};
+use std::net::SocketAddr;
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use tokio::net::{TcpListener, UnixListener};
+
+/// Where to listen, as it is written on the command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place {
+    /// `unix:PATH`.
+    Socket(PathBuf),
+    /// An address.
+    Address(SocketAddr),
+}
+
+impl std::str::FromStr for Place {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Place, String> {
+        if let Some(path) = text.strip_prefix("unix:").filter(|path| !path.is_empty()) {
+            return Ok(Place::Socket(path.into()));
+        }
+        let unreadable = |_| "write unix:PATH, or an address and port, as in 127.0.0.1:8450".to_owned();
+        text.parse().map(Place::Address).map_err(unreadable)
+    }
+}
+
+/// A door that is open.
+pub(super) enum Bound {
+    Socket(UnixListener, Mine),
+    Address(TcpListener),
+}
+
+/// A socket file of ours, gone when we are.
+pub(super) struct Mine(PathBuf);
+
+impl Drop for Mine {
+    fn drop(&mut self) {
+        // Whoever removed it before us was quicker.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Who may come in.
+pub(super) enum Guard {
+    /// Who can open the socket.
+    Socket,
+    /// Who knows the secret, under one of these names.
+    Secret { digest: [u8; 32], hosts: [String; 2] },
+}
+
+impl Place {
+    /// Opens the door. On an address the secret in this file is asked for; it is drawn if there is none.
+    pub(super) async fn open(&self, secret: &Path) -> anyhow::Result<(Bound, Guard)> {
+        match self {
+            Place::Socket(path) => Ok((socket(path)?, Guard::Socket)),
+            Place::Address(address) if !address.ip().is_loopback() => bail!(
+                "--listen {address} is not on loopback: there the shim would need TLS, which it does not speak. Listen on \
+                 loopback or unix:PATH, and put what speaks TLS in front"
+            ),
+            Place::Address(address) => {
+                let listener = TcpListener::bind(address).await;
+                let listener = listener.with_context(|| format!("cannot listen on {address}"))?;
+                let at = listener.local_addr()?;
+                let hosts = [at.to_string(), format!("localhost:{}", at.port())];
+                let digest = sha256(read_or_draw(secret)?.as_bytes());
+                Ok((Bound::Address(listener), Guard::Secret { digest, hosts }))
+            }
+        }
+    }
+}
+
+fn socket(path: &Path) -> anyhow::Result<Bound> {
+    if let Ok(facts) = fs::symlink_metadata(path) {
+        if !facts.file_type().is_socket() || std::os::unix::net::UnixStream::connect(path).is_ok() {
+            bail!("{} is there already, and in use or no socket", path.display());
+        }
+        // Left by one that was killed.
+        fs::remove_file(path)?;
+    }
+    // Made where nobody else can look, and moved to its place once nobody else can open it.
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let draft = parent.join(format!(".{}", crate::clock::name()?));
+    fs::DirBuilder::new().create(&draft).with_context(|| format!("cannot write in {}", parent.display()))?;
+    fs::set_permissions(&draft, Permissions::from_mode(0o700))?;
+    let inside = draft.join("s");
+    let bound = UnixListener::bind(&inside).and_then(|listener| {
+        fs::set_permissions(&inside, Permissions::from_mode(0o600))?;
+        fs::rename(&inside, path)?;
+        Ok(listener)
+    });
+    let _ = fs::remove_file(&inside);
+    fs::remove_dir(&draft)?;
+    let listener = bound.with_context(|| format!("cannot listen on {}", path.display()))?;
+    Ok(Bound::Socket(listener, Mine(path.to_owned())))
+}
+
+fn read_or_draw(path: &Path) -> anyhow::Result<String> {
+    let drawn = b64::encode(crate::clock::draw::<32>()?);
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(mut file) => {
+            file.write_all(format!("{drawn}\n").as_bytes())?;
+            file.sync_all()?;
+            return Ok(drawn);
+        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(error).with_context(|| format!("cannot write {}", path.display())),
+    }
+    let mode = fs::metadata(path)?.permissions().mode();
+    if mode & 0o077 != 0 {
+        bail!("{}: others can read it; run: chmod 600 {0}", path.display());
+    }
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let secret = text.trim().to_owned();
+    if secret.len() < 32 || !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
+        bail!(
+            "{}: a secret has at least 32 printable characters; remove the file to have one drawn",
+            path.display()
+        );
+    }
+    Ok(secret)
+}
+
+/// Why somebody does not come in.
+pub(super) type Refused = (StatusCode, &'static str, &'static str);
+
+impl Guard {
+    /// Whether a request with these headers may come in.
+    pub(super) fn admit(&self, headers: &HeaderMap) -> Result<(), Refused> {
+        let one = |name| {
+            let mut all = headers.get_all(name).iter();
+            let first = all.next().and_then(|value| value.to_str().ok()).unwrap_or_default();
+            if all.next().is_none() { first } else { "" }
+        };
+        let origin = headers.contains_key(ORIGIN).then(|| one(ORIGIN));
+        let foreign = (StatusCode::FORBIDDEN, "invalid_origin", "pages are not served here");
+        match self {
+            // No page can open a socket in the file system; one that claims to be elsewhere than here is not served.
+            Guard::Socket => {
+                let here = |origin: &str| {
+                    let url = url::Url::parse(origin).ok();
+                    url.is_some_and(|url| matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")))
+                };
+                if origin.is_some_and(|origin| !here(origin)) { Err(foreign) } else { Ok(()) }
+            }
+            Guard::Secret { digest, hosts } => {
+                if !hosts.iter().any(|host| host == one(HOST)) {
+                    let words = "this is not the name the shim listens under";
+                    return Err((StatusCode::MISDIRECTED_REQUEST, "invalid_host", words));
+                }
+                let own =
+                    |origin: &str| hosts.iter().any(|host| origin.strip_prefix("http://") == Some(host));
+                if origin.is_some_and(|origin| !own(origin)) {
+                    return Err(foreign);
+                }
+                // Digests are compared, so how long it takes says nothing about the secret.
+                let shown =
+                    one(AUTHORIZATION).strip_prefix("Bearer ").map(|secret| sha256(secret.as_bytes()));
+                if shown.as_ref() == Some(digest) {
+                    return Ok(());
+                }
+                Err((
+                    StatusCode::UNAUTHORIZED,
+                    "unauthorized",
+                    "send the secret of --secret-file as a bearer token",
+                ))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

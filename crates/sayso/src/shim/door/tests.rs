@@ -1,0 +1,93 @@
+use super::*;
+use http::HeaderValue;
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in pairs {
+        headers.append(*name, HeaderValue::from_str(value).unwrap());
+    }
+    headers
+}
+
+// D-34
+#[tokio::test]
+async fn off_loopback_nothing_is_opened() {
+    let dir = tempfile::tempdir().unwrap();
+    let secret = dir.path().join("secret");
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:1"] {
+        let place: Place = address.parse().unwrap();
+        assert!(place.open(&secret).await.err().unwrap().to_string().contains("TLS"));
+    }
+    assert!(!secret.exists());
+    for text in ["", "unix:", "localhost:1", "8450", "https://x"] {
+        assert!(text.parse::<Place>().is_err(), "{text}");
+    }
+}
+
+// D-34, D-16
+#[tokio::test]
+async fn on_loopback_the_secret_the_host_and_the_origin_have_to_be_right() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("secret");
+    let place: Place = "127.0.0.1:0".parse().unwrap();
+    let (Bound::Address(listener), guard) = place.open(&path).await.unwrap() else { panic!() };
+    assert_eq!(mode(&path), 0o600);
+    let secret = format!("Bearer {}", fs::read_to_string(&path).unwrap().trim());
+    let host = listener.local_addr().unwrap().to_string();
+    let (own, local) =
+        (format!("http://{host}"), format!("localhost:{}", listener.local_addr().unwrap().port()));
+    let status = |pairs: &[(&'static str, &str)]| {
+        guard.admit(&headers(pairs)).err().map(|(status, ..)| status.as_u16())
+    };
+    assert_eq!(status(&[("host", &host), ("authorization", &secret)]), None);
+    assert_eq!(status(&[("host", &local), ("authorization", &secret), ("origin", &own)]), None);
+    assert_eq!(status(&[("host", &host)]), Some(401));
+    assert_eq!(status(&[("host", &host), ("authorization", "Bearer x")]), Some(401));
+    assert_eq!(status(&[("host", &host), ("authorization", &secret.to_lowercase())]), Some(401));
+    assert_eq!(status(&[("host", &host), ("authorization", &secret), ("authorization", &secret)]), Some(401));
+    assert_eq!(status(&[("host", "evil.example"), ("authorization", &secret)]), Some(421));
+    assert_eq!(status(&[("authorization", &secret)]), Some(421));
+    for origin in ["null", "https://evil.example", "http://127.0.0.1:1"] {
+        assert_eq!(status(&[("host", &host), ("authorization", &secret), ("origin", origin)]), Some(403));
+    }
+}
+
+#[tokio::test]
+async fn a_secret_is_kept_and_one_that_others_read_or_guess_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("secret");
+    let first = read_or_draw(&path).unwrap();
+    assert_eq!(read_or_draw(&path).unwrap(), first);
+    fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+    assert!(read_or_draw(&path).unwrap_err().to_string().contains("chmod"));
+    fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+    for weak in ["", "short", "a b c d e f g h i j k l m n o p q r s t u v w x y z"] {
+        fs::write(&path, weak).unwrap();
+        assert!(read_or_draw(&path).is_err(), "{weak}");
+    }
+}
+
+// D-34
+#[tokio::test]
+async fn a_socket_is_its_users_alone_and_nobody_elses_file_is_taken() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, secret) = (dir.path().join("shim.sock"), dir.path().join("secret"));
+    let place = Place::Socket(path.clone());
+    let (bound, guard) = place.open(&secret).await.unwrap();
+    assert_eq!(mode(&path), 0o600);
+    assert!(!secret.exists() && fs::read_dir(dir.path()).unwrap().count() == 1);
+    assert!(place.open(&secret).await.is_err(), "in use");
+    assert!(guard.admit(&headers(&[("origin", "https://evil.example")])).is_err());
+    assert!(guard.admit(&headers(&[("host", "anything")])).is_ok());
+    drop(bound);
+    assert!(!path.exists());
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    place.open(&secret).await.unwrap();
+    fs::write(&path, "a letter").unwrap();
+    assert!(place.open(&secret).await.is_err());
+    assert_eq!(fs::read(&path).unwrap(), b"a letter");
+}

@@ -1,0 +1,94 @@
+use super::*;
+use sayso_protocol::canon::s256_of;
+
+const NOW: Timestamp = Timestamp(1000);
+
+fn seal() -> Seal {
+    Seal::new(&[7; 32], "rounds").unwrap()
+}
+
+fn call(params: Value) -> Incoming {
+    let mut params = params;
+    params["name"] = "x".into();
+    let whole = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    Incoming::read(whole.to_string().as_bytes()).unwrap()
+}
+
+fn operation() -> S256 {
+    s256_of(&json!({"a": 1})).unwrap()
+}
+
+fn open(params: Value, now: Timestamp) -> Result<(Round, Value), NotTaken> {
+    let mut call = call(params);
+    let round = Round::open(&seal(), &mut call, &operation(), now)?;
+    Ok((round, serde_json::from_slice(&call.body).unwrap()))
+}
+
+fn asked(round: &Round, question: Question) -> Option<Value> {
+    round.ask(&seal(), question, "?", &operation(), (NOW, [3; 12]))
+}
+
+// MCP-21
+#[test]
+fn an_answer_comes_back_to_the_question_it_is_to() {
+    let (first, _) = open(json!({}), NOW).unwrap();
+    assert!(first.answered.is_none());
+    let back = asked(&first, Question::Wait).unwrap();
+    assert_eq!(back["inputRequests"]["keep_waiting"]["params"]["mode"], "form");
+    for (result, said) in [
+        (json!({"action": "accept", "content": {"keep_waiting": true}}), Said::Yes),
+        (json!({"action": "accept", "content": {"keep_waiting": false}}), Said::No),
+        (json!({"action": "accept", "content": {"keep_waiting": "true"}}), Said::Nothing),
+        (json!({"action": "accept"}), Said::Nothing),
+        (json!({"action": "decline"}), Said::No),
+        (json!({"action": "cancel"}), Said::Nothing),
+        (json!("accept"), Said::Nothing),
+    ] {
+        let params =
+            json!({"requestState": back["requestState"], "inputResponses": {"keep_waiting": result}});
+        let (round, body) = open(params, NOW).unwrap();
+        assert_eq!((round.asked, round.answered), (1, Some((Question::Wait, said))));
+        assert_eq!(body["params"], json!({"name": "x"}), "what is ours goes no further");
+    }
+    let (round, _) = open(json!({"requestState": back["requestState"]}), NOW).unwrap();
+    assert_eq!(round.answered, None, "no answer is asked for again");
+}
+
+#[test]
+fn what_the_client_had_said_to_the_server_comes_through() {
+    let own = json!({"requestState": "theirs", "inputResponses": {"name": {"action": "accept"}}});
+    let (round, body) = open(own.clone(), NOW).unwrap();
+    assert_eq!(body["params"]["requestState"], "theirs", "a state of the server's is the server's");
+    let back = asked(&round, Question::Wait).unwrap();
+    let answer = json!({"keep_waiting": {"action": "accept", "content": {"keep_waiting": true}}});
+    let (_, body) =
+        open(json!({"requestState": back["requestState"], "inputResponses": answer}), NOW).unwrap();
+    assert_eq!(body["params"]["requestState"], own["requestState"]);
+    assert_eq!(body["params"]["inputResponses"], own["inputResponses"]);
+}
+
+#[test]
+fn a_state_is_of_one_call_for_a_while_and_unaltered() {
+    let (round, _) = open(json!({}), NOW).unwrap();
+    let back = asked(&round, Question::Wait).unwrap();
+    let state = back["requestState"].as_str().unwrap().to_owned();
+    assert!(open(json!({"requestState": state}), NOW.plus(LIFE)).is_err());
+    assert!(open(json!({"requestState": format!("{state}A")}), NOW).is_err());
+    let mut other = call(json!({"requestState": state}));
+    let another = s256_of(&json!({"a": 2})).unwrap();
+    assert!(Round::open(&seal(), &mut other, &another, NOW).is_err());
+}
+
+#[test]
+fn a_client_is_asked_no_more_often_than_it_bears() {
+    let mut params = json!({});
+    for count in 0..MOST {
+        let (round, _) = open(params, NOW).unwrap();
+        assert_eq!(round.asked, count);
+        params = json!({"requestState": asked(&round, Question::Wait).unwrap()["requestState"]});
+    }
+    let (round, _) = open(params, NOW).unwrap();
+    assert!(asked(&round, Question::Wait).is_none());
+    let (round, _) = open(json!({"requestState": "x".repeat(MOST_CARRIED)}), NOW).unwrap();
+    assert!(asked(&round, Question::Wait).is_none());
+}

@@ -11,8 +11,9 @@ PATIENCE = 15
 class Canary:
     """The upstream at one port, over every stop and start."""
 
-    def __init__(self, port=0):
+    def __init__(self, port=0, handler=None):
         self.port, self.bodies, self.heads, self.tools = port, [], [], {}
+        self.handler = handler or Handler
         self._held, self._lock = None, threading.Lock()
         self.start()
 
@@ -21,7 +22,7 @@ class Canary:
         return f"http://127.0.0.1:{self.port}/mcp"
 
     def start(self):
-        handler = type("Handler", (_Handler,), {"canary": self})
+        handler = type("Handler", (self.handler,), {"canary": self})
         self.server = _Server(("127.0.0.1", self.port), handler)
         self.port = self.server.server_address[1]
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
@@ -113,13 +114,20 @@ class _Server(ThreadingHTTPServer):
                 pass
 
 
-class _Handler(BaseHTTPRequestHandler):
+class Handler(BaseHTTPRequestHandler):
+    """One connection to it."""
+
     protocol_version, canary = "HTTP/1.1", None
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        answer = self.canary.take(list(self.headers.items()), body)
+        self.answer(self.canary.take(list(self.headers.items()), body))
+
+    def answer(self, answer, headers=()):
+        """200, with these headers."""
         self.send_response(200)
+        for name, value in headers:
+            self.send_header(name, value)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(answer)))
         self.end_headers()

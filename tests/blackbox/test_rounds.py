@@ -79,7 +79,7 @@ def test_a_call_that_was_approved_once_is_answered_once_where_she_chose_it(askin
     grant, state = asking.asked()
     for what, response, answer in [
         ("changed", asking.answer(grant, state + "x"), ()),
-        ("none", asking.call(grant.token, inputResponses=ANSWERS), (400, "invalid_request")),
+        ("none", asking.call(grant.token, inputResponses=ANSWERS), (403, "already_consumed")),
         ("other arguments", asking.answer(grant, state, arguments={"to": "eve"}), (403, "operation_mismatch")),
         ("another key", asking.answer(grant, state, agent=Agent()), (401, "invalid_token")),
     ]:
@@ -91,7 +91,7 @@ def test_a_call_that_was_approved_once_is_answered_once_where_she_chose_it(askin
     refused(asking.answer(grant, state))
     assert len(asking.sent()) == 1
     rows = [row for row in asking.owner.ledger() if row["family"] == grant.negotiation.family]
-    assert [row["kind"] for row in rows] == ["promised", "approved", "touched", "touched"]
+    assert [row["kind"] for row in rows] == ["promised", "connected", "approved", "touched", "touched"]
     assert rows[-1]["entry"]["answers_s256"].startswith("s256:") and "really" not in str(rows)
 
 
@@ -114,6 +114,8 @@ def test_without_her_choice_or_after_it_nothing_is_answered(asking):
     asking.bind("unbind")
     refused(asking.answer(grant, state))
     asking.bind()
+    refused(asking.answer(grant, state))  # What she ended does not come back.
+    grant, state = asking.asked()
     asking.owner.revoke(asking.agent.handle)
     refused(asking.answer(grant, state), error="access_revoked")
     assert asking.sent() == []

@@ -126,6 +126,7 @@ pub struct Authority {
     pub(crate) require_signed_polls: bool,
     pub(crate) requests: SigningKey,
     pub(crate) sealers: Sealers,
+    pub(crate) pairwise: [u8; 32],
     pub(crate) store: Arc<dyn Store>,
     pub(crate) egress: Egress,
     pub(crate) servers: resource_server::Directory,
@@ -151,7 +152,7 @@ impl Authority {
         clock: Clock,
     ) -> Result<Arc<Self>, SetUp> {
         let public = PublicUrl::parse(&config.public_url)?;
-        let sealers = keys.sealers(&public.url, store.epoch());
+        let (sealers, pairwise) = (keys.sealers(&public.url, store.epoch()), *keys.pairwise());
         for owner in &config.owners {
             store.settle_owner(owner).await?;
         }
@@ -174,6 +175,7 @@ impl Authority {
             require_signed_polls: config.require_signed_polls,
             requests: keys.requests,
             sealers,
+            pairwise,
             store,
             egress,
             servers: resource_server::Directory::default(),

@@ -1,7 +1,7 @@
 //! The protection API as functions: what an enforcement point may ask, over HTTP or in the same process.
 //!
 //! Where the resource server stands is read again on every call (FED-53), and nothing here returns policy (CORE-121)
-//! or names an agent (FED-49). Minting a ticket writes nothing (D-17).
+//! or has an agent's handle (FED-49). Minting a ticket writes nothing (D-17).
 
 use crate::{Authority, draw};
 use sayso_owner::negotiation::STEP_SECONDS;
@@ -9,12 +9,12 @@ use sayso_owner::registry::{Registered, Standing};
 use sayso_owner::store::{Digest, Found, Unavailable};
 use sayso_protocol::json::{Json, Limits};
 use sayso_protocol::payload::protection::{
-    AccessReport, ConsumeReply, Continuation, Inactive, Introspection, PermissionFault, PermissionReply,
-    PermissionRequest,
+    AccessReport, ConsumeReply, Continuation, Inactive, Introspection, LiveGrant, PermissionFault,
+    PermissionReply, PermissionRequest,
 };
 use sayso_protocol::payload::rpt::{self, Rpt};
 use sayso_protocol::ticket::Attempt;
-use sayso_protocol::{ClientId, NegotiationId, OwnerName, ResourceId, S256, Scope, b64};
+use sayso_protocol::{ClientId, Handle, NegotiationId, OwnerName, ResourceId, S256, Scope, b64, pairwise};
 use std::sync::Arc;
 
 /// Longest text of a report's summary, in bytes.
@@ -101,7 +101,7 @@ impl ProtectionApi {
     pub async fn introspect(&self, caller: &Caller, token: &str) -> Result<Introspection, ProtectionFault> {
         // INVARIANT: a grant is live only where its resource server is active, which one statement reads together.
         match self.authority.found(caller, token).await? {
-            Found::Live(grant) => Ok(Introspection::Live(grant)),
+            Found::Live(grant, handle) => Ok(self.authority.named(caller, grant, &handle)),
             other => {
                 self.admit(caller).await?;
                 Ok(self.authority.told(caller, token, other))
@@ -221,9 +221,16 @@ impl Authority {
         self.store.introspect(&caller.owner, &caller.client_id, Digest::of(token), self.now()).await
     }
 
+    /// The grant with its agent's name for this owner at this resource server (D-7).
+    fn named(&self, caller: &Caller, mut grant: Box<LiveGrant>, handle: &Handle) -> Introspection {
+        let name = pairwise::name(&self.pairwise, &caller.owner, &caller.client_id, handle);
+        (grant.sub, grant.client_id) = (Some(name.clone()), Some(name));
+        Introspection::Live(grant)
+    }
+
     fn told(&self, caller: &Caller, token: &str, found: Found) -> Introspection {
         match found {
-            Found::Live(grant) => Introspection::Live(grant),
+            Found::Live(grant, handle) => self.named(caller, grant, &handle),
             Found::Dead(reason) => Introspection::Dead(reason),
             Found::Unknown => Introspection::Dead(self.miss(caller, token)),
         }
@@ -244,7 +251,7 @@ impl Authority {
             return Ok(ConsumeReply { consumed: false, error });
         }
         let reply = self.store.consume(&caller.owner, &caller.client_id, digest, attempt, self.now()).await?;
-        if let (true, Found::Live(grant)) = (reply.consumed, found) {
+        if let (true, Found::Live(grant, _)) = (reply.consumed, found) {
             tracing::info!(family = %grant.family, "rpt.consumed");
         }
         Ok(reply)

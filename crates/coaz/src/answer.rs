@@ -29,6 +29,18 @@ pub enum AnswerFault {
     /// More or fewer decisions than were asked for.
     #[error("the policy engine answered a different number of decisions")]
     Count,
+    /// The request holds a number that the policy engine cannot hold.
+    #[error("the policy engine cannot hold a number of the request")]
+    Number,
+    /// The request holds something else than the policy engine's schema has there, or lacks what must be there.
+    #[error("the policy engine's schema has something else there")]
+    Unfit,
+    /// The request holds more than the policy engine takes.
+    #[error("the request is too large for the policy engine")]
+    TooMuch,
+    /// A policy that counts could not be evaluated.
+    #[error("a policy could not be evaluated")]
+    Unevaluated,
     /// No answer at all.
     #[error("the policy engine did not answer")]
     None,
@@ -55,6 +67,12 @@ impl Decision {
             Some(context) => Some(Object::of(context.clone()).ok_or(AnswerFault::NotADecision)?),
         };
         Ok(Decision { decision, context })
+    }
+
+    /// Whether it is a yes that nothing is attached to.
+    #[must_use]
+    pub fn permits(&self) -> bool {
+        self.decision && !self.obliges()
     }
 
     /// Whether it comes with duties. The obligations profile has those who cannot fulfil them refuse.

@@ -39,7 +39,7 @@ use sayso_protocol::Json;
 use sayso_protocol::canon::S256;
 
 pub use decision_point::{Deciding, DecisionPoint};
-pub use defaults::{EXTRA_DEFAULTS, passes};
+pub use defaults::{DefaultShape, EXTRA_DEFAULTS, IDENTITY, default_shapes, passes};
 pub use expr::{BUDGET, Expression, ExpressionFault, MAX_DEPTH, MAX_NODES, MAX_RESULT, MAX_SOURCE};
 pub use fault::{Category, Fault, Why};
 pub use mapping::{MAX_MAPPING, MEMBER, Mapping};

@@ -17,7 +17,9 @@ mod spoken;
 pub use layer::{Body, BrokenOff, Layered, SiteLayer};
 pub use passage::Decided;
 pub use sayso_enforce::BadServer;
-pub use sayso_enforce::{Enforcement, resource::ToolSettings};
+#[cfg(feature = "coaz")]
+pub use sayso_enforce::policy;
+pub use sayso_enforce::{AccessTokens, Enforcement, Policed, TokenFault, resource::ToolSettings};
 pub use site::{BODY_LIMIT, Hers, Site, SiteConfig, system_clock};
 
 // The examples are driven by the tests, and name this crate as anybody does.

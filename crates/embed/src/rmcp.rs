@@ -53,6 +53,9 @@ impl<S: Service<RoleServer>> Service<RoleServer> for Guarded<S> {
     ) -> Result<ServerResult, ErrorData> {
         let site = &self.site.0;
         let method = request.method();
+        if let Some(refused) = said::tokenless(site) {
+            return Err(refused);
+        }
         if site.engine.resource().opens(method) {
             let result = self.inner.handle_request(request, context).await?;
             return Ok(said::announced(site, result));

@@ -6,12 +6,12 @@
 use crate::layer::SiteLayer;
 use http::HeaderName;
 use sayso_enforce::authority::http::HttpAuthority;
-use sayso_enforce::authority::keys::HttpKeys;
+use sayso_enforce::authority::keys::{HttpKeys, KnownKeys};
 use sayso_enforce::listing::Reader;
 use sayso_enforce::reading::Bodies;
 use sayso_enforce::resource::ToolSettings;
 use sayso_enforce::{
-    Authority, BadServer, Clock, Enforcement, Engine, Observer, Published, Server, ServerConfig,
+    Authority, BadServer, Clock, Enforcement, Engine, Observer, Policed, Published, Server, ServerConfig,
     ServerResource,
 };
 use sayso_fetch::{Client, Fetch, Reach};
@@ -123,6 +123,24 @@ impl SiteConfig {
             codes: Codes::default(),
             observer: None,
         }
+    }
+}
+
+impl SiteConfig {
+    /// The MCP endpoint `/mcp` of this origin, protected by a policy alone: it has no owner.
+    ///
+    /// # Errors
+    /// When the public URL is not an origin.
+    pub fn policed(
+        public_url: impl Into<String>,
+        policed: Policed,
+        key: SigningKey,
+    ) -> Result<Self, BadServer> {
+        let resource = ServerResource::policed("/mcp", policed)?;
+        let reader = Reader { issuer: String::new(), keys: Arc::new(KnownKeys(Vec::new())) };
+        let hers = Hers { issuer: resource.as_uri, authority: resource.authority, reader };
+        let config = Self::new(public_url, resource.realm, resource.owner, hers, key);
+        Ok(Self { enforcement: resource.enforcement, ..config })
     }
 }
 

@@ -8,7 +8,7 @@ mod listen;
 
 use crate::call::{Body, Head, Incoming};
 use crate::listener::{check_host, check_origin};
-use crate::resource::{Enforcement, Resource, Tool};
+use crate::resource::{Resource, Tool};
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use listen::Heard;
@@ -47,6 +47,16 @@ pub(crate) enum Admitted<'r> {
     Open(Opened),
     /// It calls a tool.
     Protected(ProtectedCall<'r>),
+    /// A policy is asked about it, whatever it is.
+    Policed(Unjudged),
+}
+
+/// What was said to a resource that a policy alone protects.
+pub(crate) struct Unjudged {
+    pub(crate) opened: Opened,
+    pub(crate) revision: Revision,
+    /// Nothing of a request without a body.
+    pub(crate) message: Option<Message>,
 }
 
 /// What passes without a grant.
@@ -77,6 +87,9 @@ pub(crate) struct ProtectedCall<'r> {
     pub(crate) tool: &'r Tool,
     pub(crate) body: Bytes,
     pub(crate) modern: bool,
+    pub(crate) revision: Revision,
+    /// What was read.
+    pub(crate) message: Message,
     /// The operation it is; none when its arguments have no canonical form.
     pub(crate) operation: Option<Operation>,
     /// Whether it says more than an operation covers.
@@ -139,7 +152,11 @@ pub(crate) fn admit<'r>(
     let body = whole(incoming, limit)?;
     if is_bodiless(&incoming.head.method) {
         check_host(&resource.settings().hosts, &incoming.head)?;
-        return bodiless(incoming, body).map(Admitted::Open).map_err(TurnedAway::Refuse);
+        let opened = bodiless(incoming, body)?;
+        let policed = resource.settings().enforcement.policed().is_some();
+        // Only older revisions have sessions to be spoken of.
+        let unjudged = |opened| Unjudged { opened, revision: Revision::V20250326, message: None };
+        return Ok(if policed { Admitted::Policed(unjudged(opened)) } else { Admitted::Open(opened) });
     }
     let message = message::parse(body, Limits { bytes: limit, ..Limits::default() })?;
     let revision = reconcile(&incoming.head.headers, &message)?;
@@ -148,32 +165,49 @@ pub(crate) fn admit<'r>(
         // There is no session to begin in this revision, and a server that began one would keep it for nobody.
         return Err(MessageFault::not_served(404, message.request_id().cloned()).into());
     }
+    if resource.settings().enforcement.policed().is_some() {
+        // No signature is looked at, so none can stand in for the host list.
+        check_host(&resource.settings().hosts, &incoming.head)?;
+        return Ok(Admitted::Policed(unjudged(message, revision, body)));
+    }
     if resource.opens(method) {
-        let body = heard(resource, &message, body, trims)?;
+        let body = trimmed(resource, &message, body, trims)?;
         // The signature of an open request is never verified, so it cannot stand in for the host list.
         check_host(&resource.settings().hosts, &incoming.head)?;
         let said = if method == INITIALIZE { Said::Initialize } else { Said::Open };
         return Ok(Admitted::Open(Opened { body, modern: revision.is_modern(), said }));
     }
-    match &message {
-        Message::Request(request) if uma_class(method) == UmaClass::Protected => {
-            protected(resource, incoming, request, revision, body).map(Admitted::Protected)
+    let protected_call = uma_class(method) == UmaClass::Protected;
+    match message {
+        message @ Message::Request(_) if protected_call => {
+            protected(resource, incoming, message, revision, body).map(Admitted::Protected)
         }
-        _ if within && !revision.is_modern() => {
+        message if within && !revision.is_modern() => {
             check_host(&resource.settings().hosts, &incoming.head)?;
             Ok(Admitted::Open(Opened { body: body.clone(), modern: false, said: in_session(&message) }))
         }
-        _ => {
+        message => {
             let status = if revision.is_modern() { 404 } else { 403 };
             Err(MessageFault::not_served(status, message.request_id().cloned()).into())
         }
     }
 }
 
+/// A message that is not looked at further before it is known who sent it.
+fn unjudged(message: Message, revision: Revision, body: &Bytes) -> Unjudged {
+    let said = match &message {
+        Message::Response { id } => Said::Answer(id.clone()),
+        message if message.method() == Some(INITIALIZE) => Said::Initialize,
+        _ => Said::Open,
+    };
+    let opened = Opened { body: body.clone(), modern: revision.is_modern(), said };
+    Unjudged { opened, revision, message: Some(message) }
+}
+
 /// The body of an open method as it may be forwarded. Of what a resource holds, and of what a task came to, a subscription
 /// hears nothing, even where its method is opened by name.
-fn heard(resource: &Resource, message: &Message, body: &Bytes, trims: bool) -> Result<Bytes, MessageFault> {
-    let enforced = resource.settings().enforcement == Enforcement::Uma;
+fn trimmed(resource: &Resource, message: &Message, body: &Bytes, trims: bool) -> Result<Bytes, MessageFault> {
+    let enforced = resource.settings().enforcement.asks_owner();
     if message.method() != Some(listen::METHOD) || !enforced {
         return Ok(body.clone());
     }
@@ -221,10 +255,13 @@ pub(crate) fn governed<'r>(resource: &'r Resource, name: Option<&str>) -> Result
 fn protected<'r>(
     resource: &'r Resource,
     incoming: &Incoming,
-    request: &Request,
+    message: Message,
     revision: Revision,
     body: &Bytes,
 ) -> Result<ProtectedCall<'r>, TurnedAway> {
+    let Message::Request(request) = &message else {
+        return Err(MessageFault::not_served(403, None).into());
+    };
     let call = request.call();
     let tool = governed(resource, call.map(|call| call.name))?;
     // INVARIANT: `governed` knows no call without a name.
@@ -240,14 +277,9 @@ fn protected<'r>(
     if says_more && tool.settings.single_use {
         return Err(says_more_refusal().into());
     }
-    Ok(ProtectedCall {
-        tool,
-        body: body.clone(),
-        modern: revision.is_modern(),
-        operation: Operation::of(tool.settings.tool.clone(), arguments).ok(),
-        says_more,
-        follow_up,
-    })
+    let operation = Operation::of(tool.settings.tool.clone(), arguments).ok();
+    let (body, modern) = (body.clone(), revision.is_modern());
+    Ok(ProtectedCall { tool, body, modern, revision, message, operation, says_more, follow_up })
 }
 
 /// A round that can be told from every other: it carries the state it was asked with, and answers that have a canonical

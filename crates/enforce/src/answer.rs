@@ -4,6 +4,8 @@
 //! layer keeps MCP's shape. No refusal is a JSON-RPC result, and only what negotiating can cure names the UMA scheme
 //! (CORE-16, MCP-08, MCP-09). Every host that speaks HTTP answers with these; B is its server's type of body.
 
+use crate::bearer::{BearerChallenge, INVALID_TOKEN};
+use crate::policy::PolicyRefusal;
 use bytes::Bytes;
 use http::header::{
     ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
@@ -14,6 +16,7 @@ use sayso_protocol::message::MessageFault;
 use sayso_protocol::payload::challenge::Challenge;
 use sayso_protocol::payload::refusal::{Code, Refusal};
 use serde::Serialize;
+use serde_json::json;
 
 /// A JSON answer that is not to be kept.
 pub fn json<T: Serialize, B: From<Bytes>>(status: StatusCode, value: &T) -> Response<B> {
@@ -76,6 +79,21 @@ pub fn turn_away<B: From<Bytes>>(refused: &Refusal) -> Response<B> {
         Code::MethodNotAllowed => not_allowed("POST", "this address serves POST"),
         _ => refusal(refused),
     }
+}
+
+/// A no of COAZ's, as the answer to the message it is about.
+pub fn policy<B: From<Bytes>>(refusal: &PolicyRefusal) -> Response<B> {
+    bytes(status(refusal.status()), refusal.body().clone())
+}
+
+/// 401, with where to get a token (RFC 9728).
+pub fn bearer<B: From<Bytes>>(challenge: &BearerChallenge) -> Response<B> {
+    let body = json!({ "error": INVALID_TOKEN, "error_description": challenge.description });
+    let mut response = json(StatusCode::UNAUTHORIZED, &body);
+    if let Some(header) = challenge.header() {
+        response.headers_mut().insert(WWW_AUTHENTICATE, header);
+    }
+    response
 }
 
 /// A fault of the MCP layer.

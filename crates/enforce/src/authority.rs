@@ -55,6 +55,31 @@ impl Unavailable {
     }
 }
 
+/// The authority of a resource that has no owner: asked by nobody, it knows nothing and permits nothing.
+pub struct Nobody;
+
+#[async_trait]
+impl Authority for Nobody {
+    async fn permission(
+        &self,
+        _request: &PermissionRequest,
+    ) -> Result<Result<PermissionReply, PermissionFault>, Unavailable> {
+        Err(Unavailable::NotAdmitted)
+    }
+
+    async fn introspect(&self, _token: &str) -> Result<Introspection, Unavailable> {
+        Err(Unavailable::NotAdmitted)
+    }
+
+    async fn consume(&self, _token: &str, _attempt: &str) -> Result<ConsumeReply, Unavailable> {
+        Err(Unavailable::NotAdmitted)
+    }
+
+    async fn report(&self, _report: &AccessReport) -> Result<(), Unavailable> {
+        Err(Unavailable::NotAdmitted)
+    }
+}
+
 /// Her authority.
 #[async_trait]
 pub trait Authority: Send + Sync {

@@ -7,6 +7,7 @@
 
 mod body;
 mod events;
+mod filtered;
 mod headers;
 mod rounds;
 mod sessions;
@@ -123,6 +124,8 @@ impl Carrier {
         let turned = match self.engine.decide_within(session, incoming, &attended).await {
             Verdict::Permit(permit) => return self.redeem(way, permit, incoming, visit, caller).await,
             Verdict::Fault(fault) => return Some(answer::fault(&fault)),
+            Verdict::Policy(refusal) => return Some(answer::policy(&refusal)),
+            Verdict::Bearer(challenge) => return Some(answer::bearer(&challenge)),
             Verdict::Challenge(challenge) => Turned::Challenge(challenge),
             Verdict::Refuse(refusal) => Turned::Refuse(refusal),
         };
@@ -201,6 +204,9 @@ impl Carrier {
             }
         };
         let Ok(visit) = self.sessions.rename(&mut response, &clearance, visit) else { return no_room() };
+        if let Some(filter) = clearance.filter.take() {
+            return filtered::cut(response, *filter).await;
+        }
         let leaving = match clearance.modern || head.method == Method::GET {
             true => Leaving::Ends,
             false => Leaving::RunsOn,

@@ -1,4 +1,4 @@
-//! The decision: the only file that knows the order (D-5).
+//! The decision: the only file that knows the order where an owner is asked (D-5); where a policy alone is, `policed` does.
 //!
 //! Introspect, cover, prove, bind, policy, and only then spend (CORE-85 to CORE-90). Nothing is asked of the authority
 //! for a request that could be refused without it (CORE-16), and what it cannot answer is refused (CORE-22).
@@ -129,6 +129,9 @@ impl Engine {
                 let verdict = self.judge(&resource, incoming, &call, session, outlet, &mut trail).await;
                 (Some(&call.tool.settings.tool), verdict)
             }
+            Ok(Admitted::Policed(heard)) => {
+                (None, self.hear_holder(&resource, incoming, heard, session).await)
+            }
             Err(TurnedAway::Refuse(refusal)) => (None, Verdict::Refuse(refusal)),
             Err(TurnedAway::Fault(fault)) => (None, Verdict::Fault(fault)),
         };
@@ -179,7 +182,7 @@ impl Engine {
             Verdict::Challenge(challenge) => Turned::Challenge(challenge),
             Verdict::Refuse(refusal) => Turned::Refuse(refusal),
             // INVARIANT: a challenge is given, or refused.
-            Verdict::Permit(_) | Verdict::Fault(_) => {
+            Verdict::Permit(_) | Verdict::Fault(_) | Verdict::Policy(_) | Verdict::Bearer(_) => {
                 Turned::Refuse(Refusal::new(Code::TemporarilyUnavailable, Unavailable::Exhausted.to_string()))
             }
         }
@@ -198,6 +201,8 @@ impl Engine {
             Ok(permit) => Verdict::Permit(permit),
             Err(Denied::Refuse(refusal)) => Verdict::Refuse(refusal),
             Err(Denied::Renegotiate) => self.challenge(resource, call.tool, trail).await,
+            Err(Denied::Policy(refusal)) => Verdict::Policy(refusal),
+            Err(Denied::Fault(fault)) => Verdict::Fault(*fault),
         }
     }
 
@@ -292,7 +297,8 @@ impl Engine {
         let tie = possessed.tie(session)?;
         let bound = possessed.bind(call)?;
         let token = bound.token();
-        let approved = policy::consult(bound);
+        let policy = resource.settings().enforcement.policy();
+        let approved = policy::consult(policy, bound, call, incoming, self.observer.as_ref()).await?;
         match approved.approval() {
             Approval::Reusable(grant) => {
                 grant.record(authority).await?;
@@ -336,5 +342,6 @@ fn stale(fault: PermissionFault) -> Refusal {
     Refusal::new(Code::TemporarilyUnavailable, description)
 }
 
+mod policed;
 #[cfg(test)]
 mod tests;

@@ -11,15 +11,17 @@ use crate::admit::{FollowUp, ProtectedCall, says_more_refusal};
 use crate::authority::{Authority, Unavailable};
 use crate::call::Incoming;
 use crate::consequence::Consequence;
+use crate::policy::PolicyRefusal;
 use crate::resource::{Resource, Tool};
 use crate::session::{Foreign, Session, Tie};
 use http::HeaderMap;
+use sayso_protocol::message::MessageFault;
 use sayso_protocol::payload::operation::Operation;
 use sayso_protocol::payload::protection::{AccessReport, Continuation, Inactive, Introspection, LiveGrant};
 use sayso_protocol::payload::refusal::{Code, Refusal};
 use sayso_protocol::payload::rpt::{LONGEST, Permission, SCHEME};
 use sayso_protocol::sig::{self, BodyRule, Facts, Profile, Proof, SigFault};
-use sayso_protocol::{NegotiationId, Timestamp, VerifyingKey};
+use sayso_protocol::{Json, NegotiationId, Timestamp, VerifyingKey};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -30,6 +32,10 @@ pub(crate) enum Denied {
     Refuse(Refusal),
     /// A fresh ticket may.
     Renegotiate,
+    /// A policy says no, or nobody could say yes.
+    Policy(Box<PolicyRefusal>),
+    /// Its headers say otherwise than its body, which was found out late.
+    Fault(Box<MessageFault>),
 }
 
 /// A token, and nothing known about it.
@@ -55,15 +61,17 @@ pub(crate) struct Possessed<'a> {
 
 /// It is for this call.
 pub(crate) struct Bound<'a> {
-    token: &'a str,
-    single_use: bool,
-    asks: bool,
+    live: Live<'a>,
     call: AccessReport,
     round: Option<Continuation>,
 }
 
 /// Nobody else objects.
-pub(crate) struct Approved<'a>(Bound<'a>);
+pub(crate) struct Approved<'a> {
+    bound: Bound<'a>,
+    /// Whether somebody was asked, which took time in which she may have ended it.
+    asked: bool,
+}
 
 impl Denied {
     pub(crate) fn refuse(code: Code, description: impl Into<Cow<'static, str>>) -> Self {
@@ -75,6 +83,10 @@ impl Denied {
         match self {
             Denied::Refuse(refusal) => refusal,
             Denied::Renegotiate => Refusal::new(Code::InvalidToken, "show a grant that is live"),
+            // INVARIANT: of what is said beside calls no policy is asked.
+            Denied::Policy(_) | Denied::Fault(_) => {
+                Refusal::new(Code::TemporarilyUnavailable, Unavailable::Exhausted.to_string())
+            }
         }
     }
 
@@ -294,8 +306,7 @@ impl<'a> Possessed<'a> {
             summary: None,
             continuation: None,
         };
-        let (single_use, asks) = (grant.single_use, grant.bind);
-        Ok(Bound { token: self.live.token, single_use, asks, call: report, round })
+        Ok(Bound { live: self.live, call: report, round })
     }
 
     /// The round of its call that this is. A call that answers nothing is none; one that answers what its authority
@@ -336,11 +347,21 @@ fn require_operation<'g>(grant: &'g LiveGrant, call: &ProtectedCall<'_>) -> Resu
 
 impl<'a> Bound<'a> {
     pub(crate) fn token(&self) -> &'a str {
-        self.token
+        self.live.token
     }
 
     /// For the policy stage alone.
     pub(crate) fn approved(self) -> Approved<'a> {
-        Approved(self)
+        Approved { bound: self, asked: false }
+    }
+
+    /// The same, once somebody was asked.
+    pub(crate) fn approved_after_asking(self) -> Approved<'a> {
+        Approved { bound: self, asked: true }
+    }
+
+    /// The grant in its authority's words, for a policy to read.
+    pub(crate) fn described(&self) -> Json {
+        Json::from(Introspection::Live(self.live.grant.clone()).to_json())
     }
 }

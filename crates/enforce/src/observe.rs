@@ -3,6 +3,7 @@
 //! Names and reasons come from closed lists and identifiers from the registry, so nothing a stranger wrote is told, but
 //! for a trace id, which is thirty-two hexadecimal digits or nothing. What the numbers are kept in is the binary's.
 
+use crate::bearer::INVALID_TOKEN;
 use crate::verdict::Verdict;
 use http::HeaderMap;
 use sayso_protocol::payload::refusal::Refusal;
@@ -35,6 +36,9 @@ impl Outcome {
 pub trait Observer: Send + Sync {
     /// A request was decided. `reason` is a word of ours: how a permit lets pass, or the `error` of a refusal.
     fn decided(&self, outcome: Outcome, reason: &'static str, took: Duration);
+
+    /// A policy decision point was asked about a request. `decision` is `permit`, `deny` or `fault`.
+    fn consulted(&self, _decision: &'static str, _took: Duration) {}
 }
 
 /// What is known of a request when its verdict is told.
@@ -46,6 +50,8 @@ pub(crate) struct Known<'a> {
 
 /// The reason of a fault that has no name on the wire.
 const MALFORMED: &str = "malformed";
+/// The reason of a 401 to whoever showed no token.
+const NO_TOKEN: &str = "no_token";
 
 /// Writes the event of a verdict and says how it is counted. What is open to everybody is counted and not written.
 pub(crate) fn tell<S>(verdict: &Verdict<S>, known: &Known<'_>) -> (Outcome, &'static str) {
@@ -64,6 +70,8 @@ pub(crate) fn tell<S>(verdict: &Verdict<S>, known: &Known<'_>) -> (Outcome, &'st
         }
         Verdict::Refuse(refusal) => denied(refusal.code.as_str(), known),
         Verdict::Fault(fault) => denied(fault.error.unwrap_or(MALFORMED), known),
+        Verdict::Policy(refusal) => denied(refusal.category, known),
+        Verdict::Bearer(challenge) => denied(if challenge.shown { INVALID_TOKEN } else { NO_TOKEN }, known),
     }
 }
 

@@ -96,7 +96,10 @@ impl Published {
                 let mut all = self.resources.iter().map(Registry::snapshot);
                 match (path, self.resources.as_slice()) {
                     (RESOURCE_PREFIX, [only]) => Some(Document::Metadata(only.snapshot())),
-                    (aauth::PATH, [only]) => Some(Document::Aauth(only.snapshot())),
+                    // It has no words for tokens.
+                    (aauth::PATH, [only]) => Some(only.snapshot())
+                        .filter(|only| only.settings().enforcement.policed().is_none())
+                        .map(Document::Aauth),
                     _ => all.find(|resource| resource.metadata_path() == path).map(Document::Metadata),
                 }
             }
@@ -104,7 +107,12 @@ impl Published {
     }
 
     fn signed(&self, encode: Encoder, resource: &Resource) -> Response<Bytes> {
-        match encode(&resource.metadata(), &self.key, (self.clock)()) {
+        let (key, now) = (&self.key, (self.clock)());
+        let document = match resource.token_metadata() {
+            Some(metadata) => rfc9728::token_document(&metadata, key, now),
+            None => encode(&resource.metadata(), key, now),
+        };
+        match document {
             Ok(document) => answer::json(StatusCode::OK, &document),
             Err(_) => {
                 let text = "the document cannot be signed now";

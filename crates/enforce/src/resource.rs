@@ -4,13 +4,14 @@
 //! built once from configuration and refuses what cannot be right; it does not serve anything.
 
 use crate::consequence::Consequence;
+pub use crate::enforcement::{Enforcement, Policed};
 use sayso_protocol::canon::{CanonError, S256};
 use sayso_protocol::message::Mirror;
 use sayso_protocol::method::{UmaClass, uma_class};
 use sayso_protocol::payload::challenge::Challenge;
 use sayso_protocol::payload::edition::Edition;
 use sayso_protocol::payload::metadata::{
-    OwnedResource, OwnerListing, ResourceMetadata, ToolSurface, metadata_url,
+    OwnedResource, OwnerListing, ResourceMetadata, TokenResourceMetadata, ToolSurface, metadata_url,
 };
 use sayso_protocol::payload::protection::PermissionRequest;
 use sayso_protocol::payload::remediation::Attempted;
@@ -20,16 +21,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What an instance in the owner's listing is: a tool of an MCP server.
 pub const KIND: &str = "mcp-tool";
-
-/// What is asked before a message is forwarded (D-6).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Enforcement {
-    /// The owner, by way of her authority.
-    #[default]
-    Uma,
-    /// Nobody: what is one well-formed message passes, whatever its method.
-    Nothing,
-}
 
 /// A tool as configuration names it.
 #[derive(Debug, Clone)]
@@ -142,6 +133,12 @@ pub enum BadResource {
     /// A protected method cannot be opened.
     #[error("a protected method cannot be opened")]
     Opened,
+    /// Where a policy is asked about every message, what passes unasked is settled and cannot be added to (COAZ-MCP-50).
+    #[error("no method can be opened where a policy is asked about every message; map it instead")]
+    OpenedToNobody,
+    /// What an owner leaves open is read without a token, so nobody knows for whom to cut it.
+    #[error("lists are cut for whoever shows a token, and what an owner leaves open is read without one")]
+    CutForNobody,
     /// A name has no canonical form.
     #[error("a tool's names have no canonical form")]
     Canon(#[from] CanonError),
@@ -164,6 +161,14 @@ impl Resource {
         }
         if settings.open_methods.iter().any(|method| uma_class(method) == UmaClass::Protected) {
             return Err(BadResource::Opened);
+        }
+        if settings.enforcement.policed().is_some() && !settings.open_methods.is_empty() {
+            return Err(BadResource::OpenedToNobody);
+        }
+        if let Enforcement::UmaAndCoaz(policy) = &settings.enforcement
+            && policy.filters_lists()
+        {
+            return Err(BadResource::CutForNobody);
         }
         let origin = url.origin().ascii_serialization();
         // What is of the same origin as the resource is not foreign to it (D-16).
@@ -247,9 +252,14 @@ impl Resource {
     /// Whether a method passes without a grant: by the table, because this resource opens it, or because nothing is
     /// enforced here. A client's response, which has no method, is named by an empty one.
     pub fn opens(&self, method: &str) -> bool {
-        self.settings.enforcement == Enforcement::Nothing
-            || uma_class(method) == UmaClass::Open
-            || self.settings.open_methods.iter().any(|open| open == method)
+        match &self.settings.enforcement {
+            Enforcement::Nothing => true,
+            Enforcement::Coaz(_) => false,
+            Enforcement::Uma | Enforcement::UmaAndCoaz(_) => {
+                uma_class(method) == UmaClass::Open
+                    || self.settings.open_methods.iter().any(|open| open == method)
+            }
+        }
     }
 
     /// The public facts.
@@ -265,6 +275,17 @@ impl Resource {
             tool_surfaces: self.tools.values().map(Tool::surface).collect(),
             owner_resources_endpoint: self.settings.owner_resources_endpoint.clone(),
         }
+    }
+
+    /// The public facts of a resource that takes access tokens; nothing of one that does not.
+    pub fn token_metadata(&self) -> Option<TokenResourceMetadata> {
+        let policed = self.settings.enforcement.policed()?;
+        Some(TokenResourceMetadata {
+            resource: self.settings.url.clone(),
+            authorization_servers: policed.tokens.issuers().to_vec(),
+            jwks_uri: self.settings.jwks_uri.clone(),
+            bearer_methods_supported: vec!["header".to_owned()],
+        })
     }
 
     /// The owner's instances, for her authority alone.

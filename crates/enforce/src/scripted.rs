@@ -216,6 +216,8 @@ fn grant(tool: &str, scope: &str) -> LiveGrant {
         }],
         contract: sayso_protocol::canon::s256_bytes(b"agreement"),
         family: "family-1".parse().unwrap(),
+        sub: Some("pw:agent".into()),
+        client_id: Some("pw:agent".into()),
         consequence: None,
         single_use: false,
         operation: None,
@@ -347,5 +349,7 @@ pub(crate) fn told(verdict: &Verdict<()>) -> String {
         Verdict::Challenge(_) => "challenge".into(),
         Verdict::Refuse(refusal) => refusal.code.as_str().into(),
         Verdict::Fault(fault) => fault.error.unwrap_or("malformed").into(),
+        Verdict::Policy(refusal) => refusal.category.into(),
+        Verdict::Bearer(challenge) => if challenge.shown { "bad token" } else { "no token" }.into(),
     }
 }

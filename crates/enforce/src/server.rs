@@ -5,14 +5,14 @@
 //! is its host's.
 
 use crate::address::Address;
-use crate::authority::Authority;
+use crate::authority::{Authority, Nobody};
 use crate::engine::{Clock, Engine};
 use crate::listing::{Listing, Reader};
 use crate::observe::Observer;
 use crate::publish::{Published, is_reserved};
 use crate::registry::Registry;
 use crate::replay::Replay;
-use crate::resource::{BadResource, Enforcement, Resource, ResourceSettings, ToolSettings};
+use crate::resource::{BadResource, Enforcement, Policed, Resource, ResourceSettings, ToolSettings};
 use sayso_protocol::payload::edition::Edition;
 use sayso_protocol::{OwnerName, Realm, ResourceId, SigningKey};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -46,6 +46,32 @@ pub struct ServerResource {
     pub accept_uncovered_body: bool,
     /// Whether a query is served; then signatures cover it (D-10).
     pub serve_query: bool,
+}
+
+impl ServerResource {
+    /// A resource that a policy alone protects. It is nobody's: no authority is asked about it, and no owner lists it.
+    ///
+    /// # Errors
+    /// Never with the names it has.
+    pub fn policed(path: impl Into<String>, policed: Policed) -> Result<Self, BadServer> {
+        let path = path.into();
+        let unnamed = || BadServer::Path(path.clone());
+        Ok(Self {
+            aliases: Vec::new(),
+            realm: Realm::parse("policed").map_err(|_| unnamed())?,
+            owner: OwnerName::parse("nobody").map_err(|_| unnamed())?,
+            as_uri: String::new(),
+            authority: Arc::new(Nobody),
+            edition: Edition::default(),
+            tools: Vec::new(),
+            enforcement: Enforcement::Coaz(policed),
+            open_methods: Vec::new(),
+            allowed_origins: Vec::new(),
+            accept_uncovered_body: false,
+            serve_query: false,
+            path,
+        })
+    }
 }
 
 /// What a resource server is made of.
@@ -83,6 +109,9 @@ pub enum BadServer {
         /// The id.
         id: ResourceId,
     },
+    /// A list is to be cut at a host that never sees it.
+    #[error("resource {0} is to cut lists, and this host does not see the answers of its server")]
+    Unseen(String),
     /// Nothing is at this path.
     #[error("nothing is served at {0}")]
     NoResource(String),
@@ -140,7 +169,9 @@ impl Server {
         let registries: Vec<Registry> = addresses.iter().map(|at| at.engine.registry().clone()).collect();
         // Of a resource with several addresses her authority reads once what it is.
         let listed = (0..config.resources.len()).filter_map(|nth| {
-            let mut at = addresses.iter().filter(|at| at.resource == nth);
+            // What no owner is asked about is no owner's to list.
+            let hers = |at: &Served| at.engine.resource().settings().enforcement.policed().is_none();
+            let mut at = addresses.iter().filter(|at| at.resource == nth && hers(at));
             at.next().map(|at| at.engine.registry().clone())
         });
         let listing = Listing::new(public.listing(), listed, config.readers, replay, Arc::clone(&clock));
@@ -226,7 +257,7 @@ fn settings(public: &Address, resource: &ServerResource, path: &str, body_limit:
         owner: resource.owner.clone(),
         edition: resource.edition,
         tools: resource.tools.clone(),
-        enforcement: resource.enforcement,
+        enforcement: resource.enforcement.clone(),
         open_methods: resource.open_methods.clone(),
         allowed_origins: resource.allowed_origins.clone(),
         hosts: public.hosts().to_vec(),

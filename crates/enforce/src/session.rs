@@ -7,6 +7,7 @@
 mod marks;
 
 use crate::authority::Unavailable;
+use crate::bearer::Holder;
 use marks::Marks;
 use sayso_protocol::message::RequestId;
 use sayso_protocol::payload::protection::{Inactive, Introspection};
@@ -43,6 +44,8 @@ enum Owner {
     /// Calls of this key are being decided; one that is forwarded makes it the owner.
     Candidate(VerifyingKey, usize),
     Key(VerifyingKey, Shown),
+    /// Of whoever a token named when it began, for as long as it lasts.
+    Holder(Holder),
 }
 
 /// What a request says about sessions.
@@ -103,7 +106,17 @@ impl Session {
 
     /// Whether it is somebody's.
     pub fn is_bound(&self) -> bool {
-        matches!(self.state().owner, Owner::Key(..))
+        matches!(self.state().owner, Owner::Key(..) | Owner::Holder(_))
+    }
+
+    /// Makes it theirs who began it, before anybody else learns its name.
+    pub(crate) fn begin(&self, holder: Holder) {
+        self.state().owner = Owner::Holder(holder);
+    }
+
+    /// Whether it is theirs.
+    pub(crate) fn is_of(&self, holder: &Holder) -> bool {
+        matches!(&self.state().owner, Owner::Holder(owner) if owner == holder)
     }
 
     /// Whether it is nobody's, and no call that would make it somebody's is being decided.
@@ -145,7 +158,7 @@ impl Session {
     pub(crate) fn owner(&self) -> Option<(VerifyingKey, Shown)> {
         match &self.state().owner {
             Owner::Key(key, token) => Some((key.clone(), token.clone())),
-            Owner::Nobody | Owner::Candidate(..) => None,
+            Owner::Nobody | Owner::Candidate(..) | Owner::Holder(_) => None,
         }
     }
 
@@ -166,7 +179,7 @@ impl Session {
             owner @ Owner::Nobody => *owner = Owner::Candidate(key.clone(), 1),
             Owner::Candidate(candidate, calls) if candidate == key => *calls = calls.saturating_add(1),
             Owner::Key(owner, _) if owner == key => {}
-            Owner::Candidate(..) | Owner::Key(..) => return Err(Foreign),
+            Owner::Candidate(..) | Owner::Key(..) | Owner::Holder(_) => return Err(Foreign),
         }
         drop(state);
         Ok(Tie { session: Arc::clone(self), key: key.clone(), token: Shown(token.into()), kept: false })

@@ -5,7 +5,9 @@
 //! host's business.
 
 use crate::admit::{Opened, Said};
+use crate::bearer::{BearerChallenge, Holder};
 use crate::grant::Spent;
+use crate::policy::{Filter, PolicyRefusal};
 use crate::session::{Closing, Shown, Tie};
 use bytes::Bytes;
 use sayso_protocol::message::MessageFault;
@@ -28,6 +30,10 @@ pub enum Verdict<S> {
     Refuse(Refusal),
     /// It never was a message this host acts on.
     Fault(MessageFault),
+    /// A policy says no, or nobody could say yes.
+    Policy(Box<PolicyRefusal>),
+    /// Show an access token that is good here.
+    Bearer(Box<BearerChallenge>),
 }
 
 /// Leave to forward one request, once and at once.
@@ -38,6 +44,8 @@ pub struct Permit<S> {
     modern: bool,
     introduces: bool,
     token: Option<Shown>,
+    holder: Option<Holder>,
+    filter: Option<Box<Filter>>,
     stay: Stay,
     passage: Passage<S>,
 }
@@ -51,8 +59,13 @@ enum Stay {
 
 enum Passage<S> {
     Open,
+    /// A policy was asked and said yes.
+    Policy,
     Reusable,
-    Spent { sender: S, spent: Spent },
+    Spent {
+        sender: S,
+        spent: Spent,
+    },
 }
 
 /// A permit that was used in time: what a host needs to forward. Nothing else makes one.
@@ -66,6 +79,10 @@ pub struct Clearance<S> {
     pub introduces: bool,
     /// The token that was good for it: what is streamed in answer lasts no longer than what it stands for (D-21).
     pub token: Option<Shown>,
+    /// Whose a session is that its server begins in answer.
+    pub(crate) holder: Option<Holder>,
+    /// How its answer is cut to what may be shown.
+    pub(crate) filter: Option<Box<Filter>>,
     /// Until when it may stay open, if it is in a session.
     pub closing: Option<Closing>,
     /// The upstream connection checked out before a single-use grant was spent.
@@ -80,13 +97,26 @@ pub struct Clearance<S> {
 impl<S> Permit<S> {
     fn new(body: Bytes, modern: bool, passage: Passage<S>) -> Self {
         let stay = Stay::Sessionless;
-        Self { given: Instant::now(), body, modern, introduces: false, token: None, stay, passage }
+        let (token, holder, filter) = (None, None, None);
+        Self { given: Instant::now(), body, modern, introduces: false, token, holder, filter, stay, passage }
     }
 
     pub(crate) fn open(opened: Opened, closing: Option<Closing>) -> Self {
         let introduces = matches!(opened.said, Said::Initialize) && !opened.modern;
         let stay = closing.map_or(Stay::Sessionless, Stay::Until);
         Self { introduces, stay, ..Self::new(opened.body, opened.modern, Passage::Open) }
+    }
+
+    /// For whoever showed a token of this holder's; `asked` says whether a policy said yes to it or had not to be asked.
+    pub(crate) fn policed(
+        opened: Opened,
+        asked: bool,
+        holder: Holder,
+        closing: Option<Closing>,
+        filter: Option<Box<Filter>>,
+    ) -> Self {
+        let passage = if asked { Passage::Policy } else { Passage::Open };
+        Self { passage, holder: Some(holder), filter, ..Self::open(opened, closing) }
     }
 
     pub(crate) fn reusable(body: Bytes, modern: bool) -> Self {
@@ -102,7 +132,7 @@ impl<S> Permit<S> {
         Self { token: Some(Shown(token.into())), stay: tie.map_or(Stay::Sessionless, Stay::Tied), ..self }
     }
 
-    /// Whether a grant stands behind it; open methods need none.
+    /// Whether a grant or a policy stands behind it; open methods need none.
     pub fn is_granted(&self) -> bool {
         !matches!(self.passage, Passage::Open)
     }
@@ -111,6 +141,7 @@ impl<S> Permit<S> {
     pub(crate) fn passage(&self) -> &'static str {
         match self.passage {
             Passage::Open => "open",
+            Passage::Policy => "policy",
             Passage::Reusable => "reusable",
             Passage::Spent { .. } => "single_use",
         }
@@ -123,7 +154,7 @@ impl<S> Permit<S> {
     pub fn redeem(self) -> Result<Clearance<S>, Box<Void>> {
         let void = self.given.elapsed() > PERMIT_LIFE;
         let (sender, spent, asks) = match self.passage {
-            Passage::Open | Passage::Reusable => (None, None, false),
+            Passage::Open | Passage::Policy | Passage::Reusable => (None, None, false),
             Passage::Spent { sender, spent } => (Some(sender), Some(spent.call), spent.asks),
         };
         if void {
@@ -141,8 +172,8 @@ impl<S> Permit<S> {
             Stay::Until(closing) => Some(closing),
             Stay::Tied(tie) => Some(tie.keep()),
         };
-        let Self { body, modern, introduces, token, .. } = self;
-        Ok(Clearance { body, modern, introduces, token, closing, sender, spent, asks })
+        let Self { body, modern, introduces, token, holder, filter, .. } = self;
+        Ok(Clearance { body, modern, introduces, token, holder, filter, closing, sender, spent, asks })
     }
 }
 

@@ -11,7 +11,7 @@ use http::HeaderMap;
 use sayso_enforce::reading::Bodies;
 use sayso_enforce::{
     BadServer, Body, Clock, Engine, Head, Incoming, Named, Observer, Outcome, Outlet, Published, Server,
-    ServerConfig, Unavailable, Verdict, Void,
+    ServerConfig, ServerResource, Unavailable, Verdict, Void,
 };
 use sayso_protocol::payload::protection::AccessReport;
 use sayso_protocol::payload::refusal::{Code, Refusal};
@@ -69,6 +69,12 @@ impl ExtAuthz {
         observer: Option<Arc<dyn Observer>>,
     ) -> Result<Self, BadServer> {
         let ceiling = config.body_limit;
+        let cuts = |resource: &ServerResource| {
+            resource.enforcement.policy().is_some_and(|policy| policy.filters_lists())
+        };
+        if let Some(unseen) = config.resources.iter().find(|resource| cuts(resource)) {
+            return Err(BadServer::Unseen(unseen.path.clone()));
+        }
         let server = Server::new(config, clock, observer.as_ref())?;
         let (bodies, messages) = (Bodies::new(ceiling), Bodies::new(ceiling.saturating_add(AROUND)));
         Ok(Self(Arc::new(Inner { server, outward, ceiling, whole, bodies, messages, observer })))
@@ -152,6 +158,8 @@ impl ExtAuthz {
             Verdict::Challenge(challenge) => Denial::challenge(&challenge),
             Verdict::Refuse(refusal) => Denial::of(&refusal),
             Verdict::Fault(fault) => Denial::fault(&fault),
+            Verdict::Policy(refusal) => Denial::policy(&refusal),
+            Verdict::Bearer(challenge) => Denial::bearer(&challenge),
         };
         (Decision::Deny(denial), None)
     }

@@ -5,7 +5,8 @@
 
 use bytes::Bytes;
 use http::{HeaderName, Response, StatusCode};
-use sayso_enforce::answer;
+use sayso_enforce::bearer::BearerChallenge;
+use sayso_enforce::{PolicyRefusal, answer};
 use sayso_protocol::message::MessageFault;
 use sayso_protocol::payload::challenge::Challenge;
 use sayso_protocol::payload::refusal::{Code, Refusal};
@@ -42,6 +43,16 @@ impl Denial {
     /// A challenge, whole: nobody adds to it on its way.
     pub fn challenge(challenge: &Challenge) -> Self {
         Self::new(answer::challenge(challenge))
+    }
+
+    /// A no of a policy's, in COAZ's form.
+    pub fn policy(refusal: &PolicyRefusal) -> Self {
+        Self::new(answer::policy(refusal))
+    }
+
+    /// 401: show an access token.
+    pub fn bearer(challenge: &BearerChallenge) -> Self {
+        Self::new(answer::bearer(challenge))
     }
 
     /// A fault of the MCP layer.

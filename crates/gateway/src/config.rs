@@ -103,6 +103,9 @@ impl Gateway {
         let server = Server::new(server, clock, observer.as_ref())?;
         let site = |at: &Served| {
             let upstream = upstreams.get(at.resource)?.clone();
+            if let Some(policy) = at.engine.resource().settings().enforcement.policy() {
+                policy.mappings().learn_from(Arc::new(upstream.clone()));
+            }
             let carrier = Arc::new(Carrier::new(at.engine.clone(), Arc::new(upstream.clone())));
             Some(Arc::new(Site { carrier, upstream }))
         };

@@ -6,6 +6,7 @@
 
 mod attend;
 mod definition;
+mod mapped;
 mod remote;
 
 pub use definition::{LeftOut, Surveyed, Unfit};
@@ -83,6 +84,38 @@ impl Upstream {
     /// When there is no complete listing to be had.
     pub async fn survey(&self) -> Result<Survey, SurveyFault> {
         timeout(TIME, self.list()).await.map_err(|_| SurveyFault::TimedOut)?
+    }
+
+    /// Asks the server for its tools as it writes them, for whoever checks what it declares.
+    ///
+    /// # Errors
+    /// When there is no complete listing to be had. Tools of one name, and tools that cannot be governed, are listed.
+    pub async fn listing(&self) -> Result<Vec<Json>, SurveyFault> {
+        let pages = self.pages().await?;
+        let tools = pages.iter().map(tools).collect::<Result<Vec<_>, _>>()?;
+        Ok(tools.into_iter().flatten().cloned().collect())
+    }
+
+    /// The same, page by page: each the result of one question.
+    ///
+    /// # Errors
+    /// When there is no complete listing to be had.
+    pub async fn pages(&self) -> Result<Vec<Json>, SurveyFault> {
+        let listing = async {
+            match &self.0.kind {
+                Kind::Http(upstream) => {
+                    let (mut remote, about) = Remote::meet(upstream).await?;
+                    let listed = written(Talk::Remote(&mut remote), about.has_tools).await;
+                    remote.leave().await;
+                    listed
+                }
+                Kind::Stdio(upstream) => {
+                    let (era, about) = meet(upstream).await?;
+                    written(Talk::Child(upstream, era, BYTES), about.has_tools).await
+                }
+            }
+        };
+        timeout(TIME, listing).await.map_err(|_| SurveyFault::TimedOut)?
     }
 
     async fn list(&self) -> Result<Survey, SurveyFault> {
@@ -179,21 +212,10 @@ async fn pages(mut talk: Talk<'_, '_>, about: About) -> Result<Survey, SurveyFau
         holds: None,
     };
     let mut names = BTreeSet::new();
-    let mut cursor: Option<String> = None;
-    for _ in 0..PAGES {
-        let answer = talk.ask("tools/list", &question(talk.era(), cursor.as_deref())).await?;
-        let code =
-            answer.get("error").map(|error| error.get("code").and_then(Json::as_i64).unwrap_or_default());
-        match code {
-            // A server without tools need not know how to list them.
-            Some(-32601) if !about.has_tools && cursor.is_none() => return Ok(survey),
-            Some(code) => return Err(SurveyFault::Refused(code)),
-            None => {}
-        }
-        let result = answer.get("result").ok_or(SurveyFault::Malformed)?;
+    let take = |result: &Json| {
         let holds = result.get("ttlMs").and_then(Json::as_u64).map(Duration::from_millis);
         survey.holds = survey.holds.into_iter().chain(holds).min();
-        for tool in result.get("tools").and_then(Json::as_array).ok_or(SurveyFault::Malformed)? {
+        for tool in tools(result)? {
             let name = tool.get("name").and_then(Json::as_str).ok_or(SurveyFault::Malformed)?;
             if !names.insert(name.to_owned()) {
                 return Err(SurveyFault::Repeated);
@@ -203,16 +225,59 @@ async fn pages(mut talk: Talk<'_, '_>, about: About) -> Result<Survey, SurveyFau
                 Err(reason) => survey.left_out.push(LeftOut::new(name, reason)),
             }
         }
-        if names.len() > TOOLS {
-            return Err(SurveyFault::TooLarge);
+        if names.len() > TOOLS { Err(SurveyFault::TooLarge) } else { Ok(()) }
+    };
+    walk(&mut talk, about.has_tools, take).await?;
+    Ok(survey)
+}
+
+/// Every page as the server wrote it, with the tools that cannot be governed.
+async fn written(mut talk: Talk<'_, '_>, has_tools: bool) -> Result<Vec<Json>, SurveyFault> {
+    let (mut all, mut count) = (Vec::new(), 0);
+    let take = |result: &Json| {
+        count += tools(result)?.len();
+        all.push(result.clone());
+        if count > TOOLS { Err(SurveyFault::TooLarge) } else { Ok(()) }
+    };
+    walk(&mut talk, has_tools, take).await?;
+    if all.is_empty() {
+        // One that has no tools and need not know how to list them.
+        all.push(Json::Object(vec![("tools".to_owned(), Json::Array(Vec::new()))]));
+    }
+    Ok(all)
+}
+
+fn tools(result: &Json) -> Result<&[Json], SurveyFault> {
+    result.get("tools").and_then(Json::as_array).ok_or(SurveyFault::Malformed)
+}
+
+/// Asks for one page after the other, to the last.
+async fn walk(
+    talk: &mut Talk<'_, '_>,
+    has_tools: bool,
+    mut take: impl FnMut(&Json) -> Result<(), SurveyFault>,
+) -> Result<(), SurveyFault> {
+    let mut cursor: Option<String> = None;
+    for _ in 0..PAGES {
+        let answer = talk.ask("tools/list", &question(talk.era(), cursor.as_deref())).await?;
+        let code =
+            answer.get("error").map(|error| error.get("code").and_then(Json::as_i64).unwrap_or_default());
+        match code {
+            // A server without tools need not know how to list them.
+            Some(-32601) if !has_tools && cursor.is_none() => return Ok(()),
+            Some(code) => return Err(SurveyFault::Refused(code)),
+            None => {}
         }
-        cursor = match result.get("nextCursor") {
+        let result = answer.get("result").ok_or(SurveyFault::Malformed)?;
+        let next = match result.get("nextCursor") {
             None | Some(Json::Null) => None,
             Some(Json::String(cursor)) => Some(cursor.clone()).filter(|cursor| !cursor.is_empty()),
             Some(_) => return Err(SurveyFault::Malformed),
         };
+        take(result)?;
+        cursor = next;
         if cursor.is_none() {
-            return Ok(survey);
+            return Ok(());
         }
     }
     Err(SurveyFault::TooLarge)

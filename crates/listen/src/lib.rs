@@ -2,13 +2,17 @@
 //!
 //! Every listener of ours is served here, so that one bound holds at all of them. Whom a listener serves, and which
 //! hosts and origins, is its router's to decide. What is under way when the shutdown comes may end within a grace period.
-//! TLS is ahead of this listener or not at all (D-42).
+//! TLS is ahead of a listener, or spoken here where it may be reached from elsewhere (D-42).
 
 #[cfg(feature = "http2")]
 mod http2;
+#[cfg(feature = "tls")]
+mod tls;
 
 #[cfg(feature = "http2")]
 pub use http2::listen_http2;
+#[cfg(feature = "tls")]
+pub use tls::{BadTls, Tls, listen_tls};
 
 use axum::Router;
 use hyper::server::conn::http1;
@@ -44,7 +48,7 @@ pub async fn listen(listeners: Vec<TcpListener>, router: Router, shutdown: impl 
 
 /// Serves `router` on a socket in the file system, as [`listen`] does on addresses. Who may connect is who may write to it.
 pub async fn listen_unix(listener: UnixListener, router: Router, shutdown: impl Future<Output = ()> + Send) {
-    open(vec![listener], shutdown, move |stream, closed| converse(stream, router.clone(), closed)).await;
+    open(vec![listener], shutdown, move |stream, closed| talk(stream, router.clone(), closed)).await;
 }
 
 /// What connections come in by.
@@ -58,9 +62,7 @@ impl Door for TcpListener {
     type Stream = TcpStream;
 
     async fn meet(&self) -> std::io::Result<TcpStream> {
-        let (stream, _) = self.accept().await?;
-        stream.set_nodelay(true)?;
-        Ok(stream)
+        self.accept().await.map(|(stream, _)| stream)
     }
 }
 
@@ -121,11 +123,16 @@ async fn attend<D, T>(
     }
 }
 
-async fn converse(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    router: Router,
-    closed: watch::Receiver<bool>,
-) {
+async fn converse(stream: TcpStream, router: Router, closed: watch::Receiver<bool>) {
+    if stream.set_nodelay(true).is_ok() {
+        talk(stream, router, closed).await;
+    }
+}
+
+async fn talk<S>(stream: S, router: Router, closed: watch::Receiver<bool>)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)

@@ -95,8 +95,9 @@ pub struct Waiting {
 /// What introspection finds by a token's digest (D-20).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    /// Live, and so is its connection, at a resource server that is active.
-    Live(Box<LiveGrant>),
+    /// Live, and so is its connection, at a resource server that is active. The handle goes no further than the authority,
+    /// which alone can make a name of it (D-7).
+    Live(Box<LiveGrant>, Handle),
     /// Known here, and dead: `connection_revoked`, `revoked`, `already_consumed` or `expired`, in that precedence.
     Dead(sayso_protocol::payload::protection::Inactive),
     /// No such token of this owner at this resource server.

@@ -3,3 +3,9 @@
 //! It knows nothing of UMA; what of an answer is a yes is `sayso-coaz`'s.
 
 pub mod client;
+#[cfg(feature = "cedar")]
+pub mod embedded;
+pub mod serve;
+
+#[cfg(feature = "cedar")]
+pub use embedded::{BadPolicies, Embedded, EmbeddedSettings};

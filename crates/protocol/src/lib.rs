@@ -13,6 +13,7 @@ pub mod jws;
 pub mod key;
 pub mod message;
 pub mod method;
+pub mod pairwise;
 pub mod payload;
 pub mod seal;
 pub mod sig;

@@ -1,6 +1,7 @@
 //! `sayso coaz`: what authors of mappings try out before an enforcement point relies on them.
 //!
-//! Nothing is enforced here and nobody is asked: files go in, what would be asked comes out.
+//! Nothing is enforced here and no policy engine is asked: files go in, or what a server lists, and what would be asked
+//! comes out.
 
 mod explain;
 mod lint;
@@ -17,7 +18,8 @@ use std::process::ExitCode;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     sayso coaz explain --request call.json --token claims.json --tools tools.json\n  \
-    sayso coaz lint tools.json")]
+    sayso coaz lint tools.json\n  \
+    sayso coaz lint http://127.0.0.1:3001/mcp")]
 pub struct Command {
     #[command(subcommand)]
     act: Act,
@@ -60,25 +62,30 @@ struct Explain {
 }
 
 /// Check every mapping in the result of a server's tools/list.
+///
+/// A live server is asked for all its pages, as an enforcement point would ask, and called no further.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes:\n  \
     0  no errors; there may be warnings\n  \
-    2  usage, or a file that cannot be read\n  \
+    2  usage, or a file or a server whose listing cannot be had\n  \
     3  calls of at least one tool would be refused")]
 struct Lint {
-    /// The result of tools/list, one JSON object; - reads stdin.
-    #[arg(value_name = "FILE")]
+    /// The result of tools/list, one JSON object, - reads stdin; or the URL of an MCP server.
+    #[arg(value_name = "FILE|URL")]
     listing: PathBuf,
+    /// Variable whose value a server is shown as a bearer token.
+    #[arg(long, value_name = "NAME")]
+    token_env: Option<String>,
 }
 
 /// Runs one command.
 ///
 /// # Errors
 /// When a file cannot be read, or holds something else.
-pub fn run(command: &Command) -> anyhow::Result<ExitCode> {
+pub async fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match &command.act {
         Act::Explain(explain) => explain::run(explain, command.json),
-        Act::Lint(lint) => lint::run(lint, command.json),
+        Act::Lint(lint) => lint::run(lint, command.json).await,
     }
 }
 

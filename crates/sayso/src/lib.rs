@@ -10,7 +10,12 @@ pub mod local;
 mod metrics;
 mod origin;
 pub mod owner;
+#[cfg(feature = "cedar")]
+pub mod pdp;
+mod policed;
 pub mod roles;
+#[cfg(feature = "cedar")]
+mod secret;
 mod settings;
 pub mod shim;
 mod tables;

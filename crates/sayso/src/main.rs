@@ -1,6 +1,8 @@
 //! The `sayso` binary: its subcommands, and nothing else.
 
 use clap::{Parser, Subcommand};
+#[cfg(feature = "cedar")]
+use sayso::pdp;
 use sayso::{agent, coaz, owner, roles, shim, up};
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
@@ -36,6 +38,9 @@ enum Command {
     Shim(shim::Command),
     /// Answer, watch and end, as the owner.
     Owner(owner::Command),
+    /// Decide by policies from a folder, for whoever asks over OpenID AuthZEN.
+    #[cfg(feature = "cedar")]
+    Pdp(pdp::Command),
     /// Try out how MCP messages become requests to a policy engine.
     Coaz(coaz::Command),
     /// Check or print the settings `up` would run with.
@@ -59,7 +64,9 @@ async fn run() -> ExitCode {
         Command::Agent(command) => agent::run(command).await,
         Command::Shim(command) => shim::run(command).await,
         Command::Owner(command) => owner::run(command).await,
-        Command::Coaz(command) => coaz::run(&command),
+        #[cfg(feature = "cedar")]
+        Command::Pdp(command) => pdp::run(command).await,
+        Command::Coaz(command) => coaz::run(&command).await,
         Command::Config(command) => up::config(&command),
     };
     outcome.unwrap_or_else(|fault| {

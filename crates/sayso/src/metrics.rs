@@ -45,6 +45,15 @@ struct Waiting {
 struct Decisions {
     counted: Family<[Label; 2], Counter>,
     timed: Histogram,
+    /// What policy engines said.
+    consulted: Family<[Label; 1], Counter>,
+    waited: Histogram,
+}
+
+#[cfg(feature = "cedar")]
+struct PolicyDecisions {
+    counted: Family<[Label; 1], Counter>,
+    timed: Histogram,
 }
 
 struct Negotiations {
@@ -68,7 +77,12 @@ impl Metrics {
         self.registry.register("decisions", "Requests decided", counted.clone());
         let help = "From the whole request to its verdict";
         self.registry.register_with_unit("decision", help, Unit::Seconds, timed.clone());
-        Arc::new(Decisions { counted, timed })
+        let consulted = Family::default();
+        let waited = Histogram::new(BOUNDS);
+        self.registry.register("policy_decisions", "What a policy engine said", consulted.clone());
+        let help = "From a question to a policy engine to its answer";
+        self.registry.register_with_unit("policy_decision", help, Unit::Seconds, waited.clone());
+        Arc::new(Decisions { counted, timed, consulted, waited })
     }
 
     /// Counts presentations at an authority, and times its store.
@@ -80,6 +94,17 @@ impl Metrics {
         let help = "Reads, and writes until they are durable";
         self.registry.register_with_unit("store", help, Unit::Seconds, timed.clone());
         Observed::by(Arc::new(Negotiations { counted, timed }))
+    }
+
+    /// Counts decisions of a policy decision point.
+    #[cfg(feature = "cedar")]
+    pub(crate) fn policy_decisions(&mut self) -> Arc<dyn sayso_pdp::serve::Observer> {
+        let counted = Family::default();
+        let timed = Histogram::new(BOUNDS);
+        self.registry.register("pdp_decisions", "Decisions on requests of others", counted.clone());
+        let help = "From the request to its decision";
+        self.registry.register_with_unit("pdp_decision", help, Unit::Seconds, timed.clone());
+        Arc::new(PolicyDecisions { counted, timed })
     }
 
     /// Shows how many requests wait in this store.
@@ -115,6 +140,19 @@ impl sayso_enforce::Observer for Decisions {
         self.counted.get_or_create(&[("outcome", outcome.as_str()), ("reason", reason)]).inc();
         self.timed.observe(took.as_secs_f64());
     }
+
+    fn consulted(&self, decision: &'static str, took: Duration) {
+        self.consulted.get_or_create(&[("decision", decision)]).inc();
+        self.waited.observe(took.as_secs_f64());
+    }
+}
+
+#[cfg(feature = "cedar")]
+impl sayso_pdp::serve::Observer for PolicyDecisions {
+    fn decided(&self, result: &'static str, took: Duration) {
+        self.counted.get_or_create(&[("result", result)]).inc();
+        self.timed.observe(took.as_secs_f64());
+    }
 }
 
 impl sayso_authority::Observer for Negotiations {
@@ -137,8 +175,11 @@ mod tests {
         let decisions = metrics.decisions();
         decisions.decided(Outcome::Denied, "invalid_token", Duration::from_micros(80));
         decisions.decided(Outcome::Denied, "invalid_token", Duration::from_secs(60));
+        decisions.consulted("deny", Duration::from_millis(2));
         let text = metrics.text().await;
         for line in [
+            "sayso_policy_decisions_total{decision=\"deny\"} 1".to_owned(),
+            "sayso_policy_decision_seconds_bucket{le=\"0.005\"} 1".into(),
             format!("sayso_build_info{{version=\"{}\"}} 1", env!("CARGO_PKG_VERSION")),
             "sayso_decisions_total{outcome=\"denied\",reason=\"invalid_token\"} 2".into(),
             "sayso_decision_seconds_bucket{le=\"0.0001\"} 1".into(),

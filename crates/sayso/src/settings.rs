@@ -3,9 +3,9 @@
 //! One table names every key; an unknown one is refused with the nearest known name, in a file and in the
 //! environment alike (`SAYSO_AUTHORITY__LISTEN` for `[authority] listen`).
 
+use crate::policed::Asked;
 use crate::tables::NAMES;
 use anyhow::{Context as _, bail};
-use sayso_gateway::Enforcement;
 use sayso_protocol::payload::edition::Edition;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -71,8 +71,75 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         name: "gateway.enforce",
         default: "uma",
-        help: "what is asked before a message is forwarded; [] asks nobody",
+        help: "who is asked before a message is forwarded: uma, coaz, or both; [] asks nobody",
     },
+    Key {
+        name: "gateway.pdp",
+        default: "",
+        help: "the policy engine: `embedded`, or its https URL; the one of [pdp] when unset",
+    },
+    Key {
+        name: "gateway.extra_defaults",
+        default: "",
+        help: "methods mapped beyond COAZ's own defaults, comma-separated",
+    },
+    Key {
+        name: "gateway.filter_lists",
+        default: "false",
+        help: "whether lists are cut to what the policy lets their reader call",
+    },
+    Key {
+        name: "gateway.subject_claim",
+        default: "",
+        help: "the token's claim that names the subject; sub when unset",
+    },
+    Key {
+        name: "gateway.trust",
+        default: "warn",
+        help: "what becomes of a mapping whose subject cannot be verified: warn or strict",
+    },
+    Key {
+        name: "gateway.audit_arguments",
+        default: "false",
+        help: "whether the log has what a policy engine was asked, values and all",
+    },
+    Key { name: "pdp.url", default: "", help: "the policy engine's https URL, as its metadata names it" },
+    Key {
+        name: "pdp.policies",
+        default: "",
+        help: "folder of Cedar policies, for the embedded policy engine",
+    },
+    Key { name: "pdp.ca", default: "", help: "file of the only roots to trust for the policy engine, PEM" },
+    Key { name: "pdp.certificate", default: "", help: "file of a client certificate for it, PEM" },
+    Key { name: "pdp.key", default: "", help: "file of that certificate's private key, PEM" },
+    Key {
+        name: "pdp.token_env",
+        default: "",
+        help: "variable that holds a bearer token for the policy engine",
+    },
+    Key { name: "pdp.token_file", default: "", help: "or a file that holds it" },
+    Key { name: "pdp.timeout", default: "2000", help: "longest wait for a decision, in milliseconds" },
+    Key {
+        name: "oauth.issuers",
+        default: "",
+        help: "issuers whose access tokens are taken, comma-separated",
+    },
+    Key {
+        name: "oauth.jwks_uri",
+        default: "",
+        help: "where the keys of the one issuer are, when its metadata does not say",
+    },
+    Key {
+        name: "oauth.audience",
+        default: "",
+        help: "what a token's audience must name, comma-separated; the resource's URL when unset",
+    },
+    Key {
+        name: "oauth.algorithms",
+        default: "",
+        help: "signature algorithms taken, comma-separated; every one that is known when unset",
+    },
+    Key { name: "oauth.require_at_jwt", default: "false", help: "whether a token's typ must be at+jwt" },
     Key {
         name: "gateway.realm",
         default: "",
@@ -134,12 +201,16 @@ pub(crate) const KEYS: &[Key] = &[
 ];
 
 /// Keys whose value is a list.
-const LISTS: [&str; 5] = [
+const LISTS: [&str; 9] = [
     "gateway.allowed_origins",
     "gateway.upstream_env",
     "gateway.enforce",
     "ext_authz.hosts",
     "ext_authz.pass_headers",
+    "gateway.extra_defaults",
+    "oauth.issuers",
+    "oauth.audience",
+    "oauth.algorithms",
 ];
 
 /// How a list of nothing is written: unlike an empty value it was meant.
@@ -293,18 +364,17 @@ impl Settings {
         }
     }
 
-    /// What the gateway of an `up` asks before it forwards a message.
+    /// Who is asked before the gateway of an `up` forwards a message.
     ///
     /// # Errors
-    /// When it is neither; empty is not taken for "nothing", which has to be said.
-    pub(crate) fn enforcement(&self) -> anyhow::Result<Enforcement> {
-        let asked: Vec<&str> =
-            self.text("gateway.enforce").map(|text| text.split(',').collect()).unwrap_or_default();
-        match asked.as_slice() {
-            ["uma"] => Ok(Enforcement::Uma),
-            [EMPTY] => Ok(Enforcement::Nothing),
-            _ => bail!("`gateway.enforce` must be uma, or [] to forward whatever is a message"),
-        }
+    /// When it is none of them; empty is not taken for "nobody", which has to be said.
+    pub(crate) fn asked(&self) -> anyhow::Result<Asked> {
+        let asked: Vec<&str> = self
+            .text("gateway.enforce")
+            .map(|text| text.split(',').map(str::trim).collect())
+            .unwrap_or_default();
+        let asked = if asked.as_slice() == [EMPTY] { Some(Asked::Nobody) } else { Asked::these(&asked) };
+        asked.context("`gateway.enforce` must be uma, coaz, or both; or [] to forward whatever is a message")
     }
 
     /// Every key with its value and source, one a line.

@@ -2,8 +2,8 @@
 //!
 //! Parsed once into types that cannot be wrong; a member nobody knows is refused by name.
 
+use crate::policed::{Asked, Trusted, Wishes};
 use anyhow::{Context as _, bail};
-use sayso_enforce::Enforcement;
 use sayso_enforce::consequence::Consequence;
 use sayso_enforce::resource::ToolSettings;
 use sayso_protocol::{ClientId, OwnerName, Realm, ResourceId, Scope, ToolName};
@@ -61,12 +61,12 @@ pub(crate) struct ResourceTable {
     /// Further paths it is served at; each has a metadata document of its own.
     #[serde(default)]
     pub(crate) aliases: Vec<String>,
-    /// Whose it is.
-    pub(crate) owner: OwnerName,
+    /// Whose it is; nobody's where a policy alone is asked.
+    pub(crate) owner: Option<OwnerName>,
     /// The issuer of the authority she chose.
-    pub(crate) authority: String,
+    pub(crate) authority: Option<String>,
     /// A constant of this server, never a person's name.
-    pub(crate) realm: Realm,
+    pub(crate) realm: Option<Realm>,
     /// The MCP endpoint behind it; a gateway needs one, external authorization has none.
     #[serde(default)]
     pub(crate) upstream: Option<String>,
@@ -90,9 +90,29 @@ pub(crate) struct ResourceTable {
     /// Tools whose every call needs a grant of its own.
     #[serde(default)]
     pub(crate) single_use: Vec<ToolName>,
-    /// What is asked before a message is forwarded: `["uma"]`, or `[]` for nobody.
+    /// Who is asked before a message is forwarded: `["uma"]`, `["coaz"]`, both, or `[]` for nobody.
     #[serde(default)]
     pub(crate) enforce: Option<Vec<String>>,
+    /// The policy engine: `embedded`, or its https URL; that of `[pdp]` when absent.
+    pub(crate) pdp: Option<String>,
+    /// Methods mapped beyond COAZ's own defaults.
+    #[serde(default)]
+    pub(crate) extra_defaults: Vec<String>,
+    /// Whether lists are cut to what the policy lets their reader call.
+    #[serde(default)]
+    pub(crate) filter_lists: bool,
+    /// The token's claim that names the subject.
+    pub(crate) subject_claim: Option<String>,
+    /// How far the server's own words about the subject are taken.
+    #[serde(default)]
+    pub(crate) trust: Trusted,
+    /// Whether the log has what a policy engine was asked, values and all.
+    #[serde(default)]
+    pub(crate) audit_arguments: bool,
+    /// What a token's audience must name; that of `[oauth]`, else the resource's URL, when absent.
+    pub(crate) audience: Option<String>,
+    /// A file with a `tools/list` of the server, or `none` when its tools declare no mapping; else it is asked.
+    pub(crate) mappings: Option<String>,
     /// Methods opened beyond the usual ones.
     #[serde(default)]
     pub(crate) open_methods: Vec<String>,
@@ -133,6 +153,17 @@ impl UpstreamHost {
         let (_, host) = public_url.split_once("://")?;
         (self == Self::Preserve).then(|| host.to_owned())
     }
+}
+
+/// Whose a resource is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Hers<'a> {
+    /// The issuer of the authority she chose.
+    pub(crate) authority: &'a str,
+    /// Her.
+    pub(crate) owner: &'a OwnerName,
+    /// The server's name in ids.
+    pub(crate) realm: &'a Realm,
 }
 
 /// A tool of a resource.
@@ -202,9 +233,16 @@ impl ResourceTable {
                 "the `path` of a [[resource]] begins with a slash, and so do its `aliases`, unlike `{odd}`"
             );
         }
-        crate::origin::identifier("authority", &self.authority)?;
+        let asked = self.asked()?;
+        if asked != Asked::Policy {
+            let hers = self.hers().with_context(|| {
+                format!("{} needs an `owner`, the `authority` she chose, and a `realm`", self.path)
+            })?;
+            crate::origin::identifier("authority", hers.authority)?;
+        }
+        self.check_policy(asked)?;
         match (self.tools.is_none(), self.discover) {
-            (true, false) if self.enforcement()? != Enforcement::Nothing => bail!(
+            (true, false) if asked.asks_owner() => bail!(
                 "{} has no tools: name them as [[resource.tools]], or say discover = true to take what its server lists",
                 self.path
             ),
@@ -217,16 +255,65 @@ impl ResourceTable {
         origins.try_for_each(|origin| crate::origin::of_page("allowed_origins", origin))
     }
 
-    /// What is asked before a message is forwarded.
-    pub(crate) fn enforcement(&self) -> anyhow::Result<Enforcement> {
-        let asked = self.enforce.as_ref().map(|asked| asked.iter().map(String::as_str).collect::<Vec<_>>());
-        match asked.as_deref() {
-            None | Some(["uma"]) => Ok(Enforcement::Uma),
-            Some([]) => Ok(Enforcement::Nothing),
-            Some(_) => bail!(
-                "the `enforce` of {} must be [\"uma\"], or [] to forward whatever is a message",
-                self.path
-            ),
+    /// What says `coaz` and what does not go together.
+    fn check_policy(&self, asked: Asked) -> anyhow::Result<()> {
+        let path = &self.path;
+        let wishes = [
+            ("pdp", self.pdp.is_some()),
+            ("extra_defaults", !self.extra_defaults.is_empty()),
+            ("filter_lists", self.filter_lists),
+            ("subject_claim", self.subject_claim.is_some()),
+            ("trust", self.trust != Trusted::default()),
+            ("audit_arguments", self.audit_arguments),
+            ("audience", self.audience.is_some()),
+            ("mappings", self.mappings.is_some()),
+        ];
+        match wishes.iter().find(|(_, wished)| *wished) {
+            Some((name, _)) if !asked.asks_policy() => {
+                bail!("`{name}` of {path} is for a policy, and nobody asks one: say enforce = [\"coaz\"]")
+            }
+            _ => {}
+        }
+        if asked == Asked::Policy && (!self.single_use.is_empty() || self.accept_uncovered_body) {
+            bail!(
+                "`single_use` and `accept_uncovered_body` of {path} are about an owner's grants, and no owner is asked"
+            );
+        }
+        if asked == Asked::Policy && !self.aliases.is_empty() {
+            bail!("{path} has `aliases`, and tokens are for one URL: make each a [[resource]] of its own");
+        }
+        Ok(())
+    }
+
+    /// Who is asked before a message is forwarded.
+    pub(crate) fn asked(&self) -> anyhow::Result<Asked> {
+        let Some(asked) = &self.enforce else { return Ok(Asked::Owner) };
+        let asked: Vec<&str> = asked.iter().map(String::as_str).collect();
+        Asked::these(&asked).with_context(|| {
+            let path = &self.path;
+            format!(
+                "the `enforce` of {path} must be [\"uma\"], [\"coaz\"], both, or [] to forward whatever is a message"
+            )
+        })
+    }
+
+    /// Whose it is.
+    pub(crate) fn hers(&self) -> Option<Hers<'_>> {
+        let (owner, authority) = (self.owner.as_ref()?, self.authority.as_deref()?);
+        Some(Hers { owner, authority, realm: self.realm.as_ref()? })
+    }
+
+    /// What its policy is to be like.
+    pub(crate) fn wishes(&self) -> Wishes {
+        Wishes {
+            pdp: self.pdp.clone(),
+            extra_defaults: self.extra_defaults.clone(),
+            filter_lists: self.filter_lists,
+            subject_claim: self.subject_claim.clone(),
+            trust: self.trust,
+            audit_arguments: self.audit_arguments,
+            audience: self.audience.clone(),
+            mappings: self.mappings.clone(),
         }
     }
 
@@ -241,7 +328,8 @@ impl ResourceTable {
             bail!("single_use names `{unknown}`, which is not among the tools of {}", self.path);
         }
         let settings = |tool: &ToolTable| {
-            let named = || ResourceId::parse(format!("{}/{}", self.realm, tool.name));
+            let realm = self.realm.as_ref().context("a resource without a realm has no tools")?;
+            let named = || ResourceId::parse(format!("{realm}/{}", tool.name));
             Ok(ToolSettings {
                 tool: tool.name.clone(),
                 resource_id: tool.resource_id.clone().map_or_else(named, Ok)?,
@@ -342,15 +430,50 @@ mod tests {
 
     // D-6
     #[test]
+    fn a_policy_alone_needs_no_owner_and_says_what_it_cannot_have() {
+        let policed = |lines: &str| {
+            read(&format!("[[resource]]\npath = '/mcp'\nupstream = 'http://127.0.0.1:9/mcp'\n{lines}"))
+        };
+        let table = policed("enforce = ['coaz']\npdp = 'embedded'\ntrust = 'strict'").unwrap();
+        assert_eq!(table.resource[0].asked().unwrap(), Asked::Policy);
+        assert!(table.resource[0].hers().is_none());
+        for (lines, word) in [
+            ("", "owner"),
+            ("enforce = ['uma', 'coaz']", "owner"),
+            ("enforce = ['coaz']\nsingle_use = ['x']", "single_use"),
+            ("enforce = ['coaz']\naliases = ['/m']", "aliases"),
+            ("enforce = ['coaz']\ntrust = 'blind'", "trust"),
+        ] {
+            let fault = policed(lines).err().unwrap();
+            assert!(format!("{fault:#}").contains(word), "{lines}: {fault:#}");
+        }
+        let (head, _) = RESOURCE.split_once("[[resource.tools]]").unwrap();
+        for line in ["pdp = 'embedded'", "filter_lists = true", "extra_defaults = ['server/discover']"] {
+            let text = format!("{}\ndiscover = true\n{line}", head.trim_end());
+            let fault = read(&text).err().unwrap();
+            assert!(format!("{fault:#}").contains("nobody asks one"), "{line}: {fault:#}");
+        }
+    }
+
+    // D-6
+    #[test]
     fn that_nothing_is_enforced_has_to_be_said() {
         let enforced = |line: &str| {
             let text = RESOURCE.replacen("path =", &format!("{line}\npath ="), 1);
-            read(&text).and_then(|tables| tables.resource[0].enforcement())
+            read(&text).and_then(|tables| tables.resource[0].asked())
         };
-        assert_eq!(enforced("").unwrap(), Enforcement::Uma);
-        assert_eq!(enforced("enforce = ['uma']").unwrap(), Enforcement::Uma);
-        assert_eq!(enforced("enforce = []").unwrap(), Enforcement::Nothing);
-        for bad in ["enforce = ['none']", "enforce = ['uma', 'uma']", "enforce = ''", "enforce = false"] {
+        assert_eq!(enforced("").unwrap(), Asked::Owner);
+        assert_eq!(enforced("enforce = ['uma']").unwrap(), Asked::Owner);
+        assert_eq!(enforced("enforce = ['uma', 'coaz']").unwrap(), Asked::Both);
+        assert_eq!(enforced("enforce = ['coaz', 'uma']").unwrap(), Asked::Both);
+        assert_eq!(enforced("enforce = []").unwrap(), Asked::Nobody);
+        for bad in [
+            "enforce = ['none']",
+            "enforce = ['uma', 'uma']",
+            "enforce = ['coaz', 'coaz']",
+            "enforce = ''",
+            "enforce = false",
+        ] {
             assert!(enforced(bad).is_err(), "{bad}");
         }
     }

@@ -10,6 +10,7 @@ mod policy;
 
 use crate::home::Home;
 use crate::owner::typed::Typed;
+use crate::policed::Asked;
 use crate::roles;
 use crate::settings::Settings;
 use anyhow::{Context as _, bail};
@@ -21,7 +22,7 @@ use sayso_authority::Authority;
 use sayso_owner::ledger::Author;
 use sayso_owner::registry::Standing;
 use sayso_owner::unit::Unit;
-use sayso_protocol::{ClientId, OwnerName, Realm};
+use sayso_protocol::{ClientId, Realm};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -182,7 +183,7 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
     let mut serving = parts.serve(&stopped);
     tokio::select! {
         outcome = serving.join_next() => return ended(outcome),
-        settled = settle(&authority, &wanted.owner, &client_id, &first, &home) => settled?,
+        settled = settle(&authority, &wanted, &client_id, &first, &home) => settled?,
     }
     let link = authority.sign_in_link(&wanted.owner, &Author::Setup).await?;
     ready.portal = link.map(|link| link.url);
@@ -202,12 +203,17 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
 /// Nothing is announced before what an agent's first call needs is there.
 async fn settle(
     authority: &Authority,
-    owner: &OwnerName,
+    wanted: &parts::Wanted,
     client_id: &ClientId,
     (first, realm, units): &(FirstPolicy, Realm, Vec<Unit>),
     home: &Home,
 ) -> anyhow::Result<()> {
+    let owner = &wanted.owner;
     policy::reissue(authority, owner, home).await?;
+    if wanted.asked == Asked::Policy {
+        // Nothing here is hers to say.
+        return Ok(());
+    }
     // What she withdrew is hers to bring back, and for that she has to be able to come in.
     if authority.store().standing(owner, client_id).await? != Some(Standing::Active) {
         tracing::warn!(

@@ -46,17 +46,27 @@ const ARROWS: [(&str, &[&str]); 13] = [
 ];
 
 /// Dependencies that carry a power, and the only crates that may hold it.
-const POWERS: [(&str, &[&str]); 10] = [
+const POWERS: [(&str, &[&str]); 12] = [
     ("reqwest", &["sayso-fetch"]),
     ("rusqlite", &["sayso-authority"]),
     // Of the host inside a server, for its examples alone.
     (
         "axum",
-        &["sayso-authority", "sayso-gateway", "sayso-embed", "sayso-ext-authz", "sayso-listen", "sayso"],
+        &[
+            "sayso-authority",
+            "sayso-gateway",
+            "sayso-embed",
+            "sayso-ext-authz",
+            "sayso-listen",
+            "sayso-pdp",
+            "sayso",
+        ],
     ),
     // The doors of `sayso-ext-authz` are called over HTTP/2 by its own tests.
     ("hyper", &["sayso-gateway", "sayso-ext-authz", "sayso-listen"]),
     ("cel", &["sayso-coaz"]),
+    ("cedar-policy", &["sayso-pdp"]),
+    ("cedar-policy-core", &["sayso-pdp"]),
     ("jsonwebtoken", &["sayso-enforce"]),
     ("prost", &["sayso-ext-authz"]),
     ("rmcp", &["sayso-embed", "sayso"]),

@@ -18,6 +18,8 @@ mod guard;
 mod layer;
 #[path = "hosts/pipe.rs"]
 mod pipe;
+#[path = "hosts/policy.rs"]
+mod policy;
 #[path = "hosts/proxy.rs"]
 mod proxy;
 #[path = "hosts/told.rs"]
@@ -88,6 +90,44 @@ async fn every_vector_has_its_verdict_at_every_host_that_sees_it() {
         assert_eq!(seen[whole], all, "{whole}");
     }
     assert!(seen["pipe"] > 8, "{seen:?}");
+}
+
+/// What a host says where a policy is asked, and that nothing gets through beside it.
+async fn judged(host: &dyn Host, vector: &Vector) {
+    let what = format!("{} at {}", vector.name, host.name());
+    let authority = Stub::of(vector);
+    let told = host.judge(vector, Arc::clone(&authority)).await;
+    assert_eq!(told.verdict, host.wanted(vector), "{what}");
+    assert_eq!(authority.asked(), vector.asked, "{what}");
+    assert_eq!(told.reached > 0, vector.passes(), "{what}: {} got there", told.reached);
+    assert_eq!(vector.policy.as_ref().unwrap().asked(), vector.consulted, "{what}");
+}
+
+fn carrying() -> Vec<Box<dyn Host>> {
+    hosts().into_iter().filter(|host| host.name() != "pipe").collect()
+}
+
+// COAZ-FW-32, COAZ-FW-33, COAZ-FW-40, COAZ-FW-41, COAZ-FW-42, COAZ-FW-43, COAZ-MCP-01, COAZ-MCP-02, COAZ-MCP-05, COAZ-MCP-70,
+// COAZ-MCP-74, COAZ-MCP-75, COAZ-MCP-77, COAZ-MCP-81, COAZ-MCP-85, COAZ-MCP-87, MCP-09
+#[tokio::test]
+async fn a_policy_alone_has_its_verdict_at_every_host() {
+    for vector in vectors::policed() {
+        for host in &carrying() {
+            judged(host.as_ref(), &vector).await;
+        }
+    }
+}
+
+// D-5, D-6, COAZ-MCP-03: beside the owner a policy decides about what her grants are for, and about nothing else.
+#[tokio::test]
+async fn a_policy_beside_the_owner_takes_away_and_gives_nothing() {
+    for says in ["yes", "no"] {
+        for vector in vectors::beside_a_policy(says) {
+            for host in &carrying() {
+                judged(host.as_ref(), &vector).await;
+            }
+        }
+    }
 }
 
 // CORE-115, MCP-16: the agent's grant is for the resource, whichever host told it where to negotiate.

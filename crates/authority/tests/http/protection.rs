@@ -193,9 +193,12 @@ async fn what_introspection_says_and_keeps() {
     assert_eq!((&body["active"], &body["single_use"]), (&json!(true), &json!(true)));
     assert_eq!(body["cnf"]["jwk"], json!(agent.key.verifying().jwk()));
     assert_eq!(body["permissions"][0]["resource_id"], "alice-vault/execute_trade");
-    for member in ["sub", "client_id", "handle", "scope"] {
+    for member in ["handle", "scope"] {
         assert_eq!(body.get(member), None, "{member}");
     }
+    let name = body["sub"].as_str().unwrap();
+    assert!(name.starts_with("pw:") && body["client_id"] == name, "{body}");
+    assert!(!body.to_string().contains(agent.key.verifying().thumbprint().as_str()));
     for _ in 0..20 {
         assert_eq!(api.introspect(&token).await, body);
     }

@@ -3,14 +3,12 @@
 use sayso_protocol::Json;
 
 use crate::authzen::Entity;
+use crate::defaults::IDENTITY;
 use crate::fault::{Fault, Why};
 use crate::mapping::SubjectTemplate;
 use crate::template::{Text, evaluate, text_of};
 
 use super::{Notice, Resolver, Warning, computed_entity};
-
-/// What the subject is when a mapping does not say.
-const IDENTITY: &str = "identity";
 
 /// The subject-identity claim of one token, and its value.
 pub(super) struct Anchor<'a> {

@@ -193,11 +193,14 @@ impl<H: ServerHandler> ServerHandler for Behind<H> {
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let mut heard = requested.clone();
-        if self.site.engine.resource().settings().enforcement == Enforcement::Uma {
+        let enforcement = &self.site.engine.resource().settings().enforcement;
+        if enforcement.asks_owner() {
             // Changed lists alone, as a layer trims it where there is one (ADR 0021).
             heard.resource_subscriptions = None;
         }
-        self.opens("subscriptions/listen").then(|| self.inner.accepted_subscription_filter(&heard)).flatten()
+        // Where a policy is asked about every message, the layer has asked.
+        let opened = enforcement.policed().is_some() || self.opens("subscriptions/listen");
+        opened.then(|| self.inner.accepted_subscription_filter(&heard)).flatten()
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {

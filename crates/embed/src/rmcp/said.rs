@@ -8,7 +8,7 @@ use rmcp::model::{ErrorCode, ErrorData, JsonObject, ServerCapabilities, ServerCo
 use sayso_enforce::carry::Turned;
 use sayso_protocol::envelope::jsonrpc::{self, Codes, EXTENSION};
 use sayso_protocol::message::MessageFault;
-use sayso_protocol::payload::refusal::Refusal;
+use sayso_protocol::payload::refusal::{Code, Refusal};
 use serde_json::{Value, json};
 
 /// Where a configured number does not fit.
@@ -28,6 +28,15 @@ pub(super) fn turned(codes: Codes, turned: &Turned) -> ErrorData {
 /// The error of a refusal.
 pub(super) fn refused(codes: Codes, refusal: Refusal) -> ErrorData {
     turned(codes, &Turned::Refuse(refusal))
+}
+
+/// The error where a token must be shown and no transport of this kind can carry one; nothing elsewhere.
+pub(super) fn tokenless(site: &Inner) -> Option<ErrorData> {
+    let resource = site.engine.resource();
+    resource.settings().enforcement.policed()?;
+    let at = resource.metadata_url();
+    let text = format!("this server takes an access token, which is shown over HTTP; see {at}");
+    Some(refused(site.codes, Refusal::new(Code::InvalidToken, text)))
 }
 
 /// The error of a method that is not served.
@@ -59,7 +68,12 @@ pub(super) fn configured(site: &Inner, mut config: ServerConfig) -> ServerConfig
 }
 
 pub(super) fn announce(site: &Inner, capabilities: &mut ServerCapabilities) {
-    let issuer = site.engine.resource().settings().as_uri.clone();
+    let resource = site.engine.resource();
+    if resource.settings().enforcement.policed().is_some() {
+        // There is no owner to negotiate with.
+        return;
+    }
+    let issuer = resource.settings().as_uri.clone();
     let Value::Object(advert) = jsonrpc::advert(site.codes, &[issuer]) else { return };
     let advert: JsonObject = advert;
     capabilities.extensions.get_or_insert_default().insert(EXTENSION.to_owned(), advert);

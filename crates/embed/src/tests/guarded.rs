@@ -19,6 +19,8 @@ use tower::ServiceExt;
 pub(crate) struct Accounts {
     pub(crate) did: Arc<Mutex<Vec<String>>>,
     faulty: Arc<AtomicBool>,
+    /// Whether a trade asks before it is made.
+    asks: Arc<AtomicBool>,
 }
 
 impl ServerHandler for Accounts {
@@ -62,6 +64,9 @@ impl ServerHandler for Accounts {
     ) -> Result<CallToolResponse, ErrorData> {
         self.did.lock().unwrap().push(request.name.to_string());
         assert!(!self.faulty.load(Ordering::SeqCst), "the server has a fault");
+        if self.asks.load(Ordering::SeqCst) && request.request_state.is_none() {
+            return Ok(InputRequiredResult::new(None, Some("asked".to_owned())).into());
+        }
         Ok(CallToolResult::success(vec![ContentBlock::text("done")]).into())
     }
 }
@@ -155,6 +160,38 @@ async fn what_the_layer_passed_runs_and_runs_once() {
         }
         assert_eq!(http.did(), ["tools/list", "get_positions", "execute_trade"]);
         assert_eq!(*http.authority.spent.lock().unwrap(), ["trade-1"]);
+    }
+}
+
+// D-11: the round a server of rmcp's asked for reaches it once, and a second is refused in the layer's own voice.
+#[tokio::test]
+async fn a_server_that_asks_is_answered_once() {
+    for answers in [Answers::Http, Answers::JsonRpc] {
+        let http = Http::open(answers);
+        http.accounts.asks.store(true, Ordering::SeqCst);
+        let asked = http.send(&trade().signed("trade-asks-1")).await.json();
+        assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+        let answer = |state: &str| {
+            let body = String::from_utf8(trade().body.to_vec()).unwrap();
+            trade().saying(body.replace(r#""name""#, &format!(r#""requestState":"{state}","name""#)))
+        };
+        for state in ["another", "asked", "asked"] {
+            let told = http.send(&answer(state).signed("trade-asks-1")).await;
+            let body = told.json();
+            match (body["result"].is_object(), answers) {
+                (true, _) => assert_eq!(state, "asked"),
+                (false, Answers::Http) => {
+                    assert_eq!((told.status.as_u16(), &body["error"]), (403, &json!("continuation_refused")));
+                }
+                (false, Answers::JsonRpc) => {
+                    let data = &body["error"]["data"];
+                    assert_eq!((&body["error"]["code"], &data["status"]), (&json!(-32002), &json!(403)));
+                    assert_eq!(data["error"], "continuation_refused");
+                }
+            }
+        }
+        assert_eq!(http.did(), ["execute_trade", "execute_trade"]);
+        assert_eq!(http.authority.rounds.lock().unwrap().len(), 1);
     }
 }
 

@@ -8,6 +8,7 @@ use http::HeaderValue;
 fn outcome_of(settings: ResourceSettings, incoming: &Incoming) -> String {
     let resource = Resource::new(settings).unwrap();
     match admit(&resource, incoming, false, false) {
+        Ok(Admitted::Policed(_)) => "policed".into(),
         Ok(Admitted::Open(_)) => "open".into(),
         Ok(Admitted::Protected(call)) => call.tool.settings.tool.to_string(),
         Err(TurnedAway::Refuse(refusal)) => refusal.code.as_str().into(),

@@ -62,6 +62,8 @@ pub fn grant(tool: &str, scope: &str, seed: u8) -> LiveGrant {
         }],
         contract: s256_bytes(b"agreement"),
         family: "family-1".parse().unwrap(),
+        sub: Some("pw:agent".to_owned()),
+        client_id: Some("pw:agent".to_owned()),
         consequence: None,
         single_use: false,
         operation: None,

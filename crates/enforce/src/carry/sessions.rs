@@ -3,6 +3,7 @@
 //! An id of ours is 256 random bits; the server's never leaves. Whose a session is, the engine says; this is how many
 //! there are, how long they live, and which headers name them. After a restart every id is unknown.
 
+use crate::bearer::Holder;
 use crate::call::Head;
 use crate::session::{Named, Session};
 use crate::verdict::Clearance;
@@ -209,10 +210,13 @@ impl Sessions {
     }
 
     /// A session as its server opened it; none where it did not, or by a name that cannot be kept.
-    fn open(&self, theirs: &HeaderValue) -> Option<Arc<Visit>> {
+    fn open(&self, theirs: &HeaderValue, holder: Option<Holder>) -> Option<Arc<Visit>> {
         let kept = theirs.len() <= LONGEST && theirs.to_str().is_ok_and(|id| !id.trim().is_empty());
         let id = Session::draw_id().ok().filter(|_| kept)?;
         let visit = Arc::new(Visit::new(HeaderValue::try_from(&id).ok()?, theirs.clone()));
+        if let Some(holder) = holder {
+            visit.session.begin(holder);
+        }
         let mut table = self.table();
         if table.by_id.len() >= self.capacity {
             // Filled by others between the question and the answer.
@@ -242,7 +246,7 @@ impl Sessions {
             }
             (Some(visit), _) => visit,
             (None, Some(theirs)) if clearance.introduces && status.is_success() => {
-                self.open(&theirs).ok_or(NoRoom)?
+                self.open(&theirs, clearance.holder.clone()).ok_or(NoRoom)?
             }
             (None, _) => return Ok(None),
         };

@@ -78,7 +78,7 @@ where
     response.map(|body| run(body, terms, events))
 }
 
-fn is_events<B>(response: &Response<B>) -> bool {
+pub(super) fn is_events<B>(response: &Response<B>) -> bool {
     let kind = response.headers().get("content-type").map_or(&b""[..], |value| value.as_bytes());
     let essence = kind.split(|byte| *byte == b';').next().unwrap_or_default();
     essence.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")

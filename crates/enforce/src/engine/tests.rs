@@ -10,8 +10,10 @@ use http::HeaderValue;
 use sayso_protocol::payload::protection::{ConsumeReply, Inactive, Introspection};
 use sayso_protocol::payload::refusal::Forwarded;
 
+mod both;
 mod counted;
 mod exactness;
+mod policed;
 mod possession;
 mod property;
 mod replayed;

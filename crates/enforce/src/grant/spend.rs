@@ -3,21 +3,25 @@
 //! The last step, and the only one that changes anything. Who is told it lost, refuses (CORE-95); who is told nothing has
 //! spent it (D-14).
 
-use super::{Approved, Bound, Denied, already_consumed, dead, not_continued};
+use super::{Approved, Bound, Denied, Live, already_consumed, dead, not_continued};
 use crate::authority::{Authority, Unavailable};
 use sayso_protocol::payload::protection::{
-    AccessReport, ConsumeReply, Continuation, Inactive, NOT_SINGLE_USE,
+    AccessReport, ConsumeReply, Continuation, Inactive, Introspection, LiveGrant, NOT_SINGLE_USE,
 };
 use sayso_protocol::payload::refusal::{Code, Forwarded, Refusal};
 
 /// What is left to do with an approved grant.
 pub(crate) enum Approval<'a> {
-    Reusable(Reusable),
+    Reusable(Reusable<'a>),
     SingleUse(SingleUse<'a>),
 }
 
 /// A grant for many calls.
-pub(crate) struct Reusable(AccessReport);
+pub(crate) struct Reusable<'a> {
+    live: Live<'a>,
+    asked: bool,
+    call: AccessReport,
+}
 
 /// A grant for one.
 pub(crate) struct SingleUse<'a> {
@@ -36,19 +40,31 @@ pub(crate) struct Spent {
 
 impl<'a> Approved<'a> {
     pub(crate) fn approval(self) -> Approval<'a> {
-        let Approved(Bound { token, single_use, asks, call, round }) = self;
-        if single_use {
+        let Approved { bound: Bound { live, call, round }, asked } = self;
+        if live.grant.single_use {
+            let (token, asks) = (live.token, live.grant.bind);
             Approval::SingleUse(SingleUse { token, asks, call, round })
         } else {
-            Approval::Reusable(Reusable(call))
+            Approval::Reusable(Reusable { live, asked, call })
         }
     }
 }
 
-impl Reusable {
-    /// Her record has the call before the upstream does (FED-48, D-27).
+impl Reusable<'_> {
+    /// The last answer of her authority, where somebody was asked meanwhile (D-5); then her record has the call before the
+    /// upstream does (FED-48, D-27).
     pub(crate) async fn record(self, authority: &dyn Authority) -> Result<(), Denied> {
-        Ok(authority.report(&self.0).await?)
+        if self.asked {
+            // Of a grant for many calls, one that answers a server is a call.
+            let before = LiveGrant { continuation: None, ..*self.live.grant };
+            match authority.introspect(self.live.token).await? {
+                Introspection::Live(now) if *now == before => {}
+                // Another grant than the one that was asked about.
+                Introspection::Live(_) => return Err(Denied::Renegotiate),
+                Introspection::Dead(reason) => return Err(dead(&reason)),
+            }
+        }
+        Ok(authority.report(&self.call).await?)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::id::Timestamp;
 use crate::json::{self, Json, Limits};
 use crate::jws::{self, BadJws, KeyName};
 use crate::key::{SigningKey, VerifyingKey};
-use crate::payload::metadata::ResourceMetadata;
+use crate::payload::metadata::{ResourceMetadata, TokenResourceMetadata};
 use crate::sig::SKEW_SECONDS;
 use serde_json::Value;
 
@@ -52,6 +52,19 @@ pub enum BadDocument {
 /// # Errors
 /// When it cannot be serialised.
 pub fn document(metadata: &ResourceMetadata, key: &SigningKey, now: Timestamp) -> Result<Value, BadJws> {
+    let plain = serde_json::to_value(metadata).map_err(|_| BadJws::Claims)?;
+    with_signed_copy(plain, TYP, &metadata.resource, key, now)
+}
+
+/// The document of a resource that takes access tokens, signed by its key at `now`.
+///
+/// # Errors
+/// When it cannot be serialised.
+pub fn token_document(
+    metadata: &TokenResourceMetadata,
+    key: &SigningKey,
+    now: Timestamp,
+) -> Result<Value, BadJws> {
     let plain = serde_json::to_value(metadata).map_err(|_| BadJws::Claims)?;
     with_signed_copy(plain, TYP, &metadata.resource, key, now)
 }

@@ -93,6 +93,19 @@ pub struct ResourceMetadata {
     pub owner_resources_endpoint: String,
 }
 
+/// The RFC 9728 document of a resource that takes access tokens and has no owner to ask.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenResourceMetadata {
+    /// The URL the document was derived from.
+    pub resource: String,
+    /// The issuers whose tokens are taken.
+    pub authorization_servers: Vec<String>,
+    /// The resource server's keys, by which the signed copy is verified.
+    pub jwks_uri: String,
+    /// `["header"]`.
+    pub bearer_methods_supported: Vec<String>,
+}
+
 /// One instance of an owner at a resource server (FED-09).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnedResource {

@@ -1,8 +1,8 @@
 //! The protection API between an enforcement point and its owner's authority: permission, introspection,
 //! consumption, access report.
 //!
-//! It has no operation that returns policy (CORE-121), and no answer names the agent (FED-49): the enforcement
-//! point learns what is permitted, never to whom.
+//! It has no operation that returns policy (CORE-121), and no answer has the agent's handle (FED-49): the enforcement
+//! point learns what is permitted, and a name for the agent that means nothing anywhere else.
 
 use super::operation::Operation;
 use super::rpt::{Confirmation, Permission};
@@ -135,7 +135,7 @@ impl From<Inactive> for String {
     }
 }
 
-/// A live grant as introspection describes it (CORE-99). The handle is not in it (O-10).
+/// A live grant as introspection describes it (CORE-99). The handle is not in it (O-10); its agent has a pairwise name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LiveGrant {
     /// The authority.
@@ -158,6 +158,12 @@ pub struct LiveGrant {
     pub contract: S256,
     /// The negotiation, for reports (O-47).
     pub family: NegotiationId,
+    /// The agent, by a name that is stable for one owner at one resource server and never its handle (D-7).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sub: Option<String>,
+    /// The same name: policies look for who acts in either place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<String>,
     /// The declared class at issue time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consequence: Option<String>,

@@ -4,8 +4,11 @@ use super::{Lint, explain::print, read_json};
 use crate::terminal::plain;
 use anyhow::{Context as _, ensure};
 use sayso_coaz::lint::{Level, Report, lint};
+use sayso_gateway::{HttpSettings, Upstream};
+use sayso_protocol::Json;
 use serde::Serialize;
 use std::process::ExitCode;
+use url::Url;
 
 #[derive(Serialize)]
 struct Shown<'a> {
@@ -29,11 +32,20 @@ struct ShownFinding<'a> {
 /// Exit code when calls of a tool would be refused.
 const REFUSED: u8 = 3;
 
-pub(super) fn run(command: &Lint, json: bool) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(command: &Lint, json: bool) -> anyhow::Result<ExitCode> {
     let path = &command.listing;
-    let url = path.to_str().is_some_and(|it| it.starts_with("http://") || it.starts_with("https://"));
-    ensure!(!url, "a live server cannot be checked yet: save the result of its tools/list in a file");
-    let document = read_json(path)?;
+    let url = path.to_str().filter(|it| it.starts_with("http://") || it.starts_with("https://"));
+    let document = match url {
+        Some(url) => live(url, command.token_env.as_deref()).await?,
+        None => {
+            ensure!(
+                command.token_env.is_none(),
+                "--token-env is for a server, and {} is a file",
+                path.display()
+            );
+            read_json(path)?
+        }
+    };
     let reports = lint(&document)
         .with_context(|| format!("{} does not hold a result of tools/list", path.display()))?;
     if json {
@@ -43,6 +55,20 @@ pub(super) fn run(command: &Lint, json: bool) -> anyhow::Result<ExitCode> {
     }
     let fails = reports.iter().any(Report::fails);
     Ok(if fails { ExitCode::from(REFUSED) } else { ExitCode::SUCCESS })
+}
+
+/// What a server lists, all pages of it.
+async fn live(url: &str, token: Option<&str>) -> anyhow::Result<Json> {
+    let credential = token.map(|name| {
+        let host = Url::parse(url).context("not a URL")?;
+        let plain = host.origin().ascii_serialization();
+        crate::origin::identifier("the server", &plain).context("a token is not shown in clear")?;
+        crate::upstream::credential("--token-env", name)
+    });
+    let settings = HttpSettings { url: url.to_owned(), host: None, credential: credential.transpose()? };
+    let upstream = Upstream::open(settings).with_context(|| format!("{url} cannot be asked"))?;
+    let tools = upstream.listing().await.with_context(|| format!("{url} does not list its tools"))?;
+    Ok(Json::Object(vec![("tools".to_owned(), Json::Array(tools))]))
 }
 
 fn shown(report: &Report) -> ShownTool<'_> {

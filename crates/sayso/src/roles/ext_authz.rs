@@ -9,6 +9,7 @@ use super::server::Asking;
 use super::{Address, Command, Start, interrupted, until};
 use crate::clock;
 use crate::metrics::{self, Listening, Metrics};
+use crate::policed::Policies;
 use crate::settings::Settings;
 use crate::tables::ResourceTable;
 use anyhow::{Context as _, bail};
@@ -58,7 +59,10 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
     let listening = Listening::bind(&settings).await?;
     let mut metrics = Metrics::new();
     let (key, _) = home.key("gateway")?;
-    let (authorizer, introducers) = assemble(&settings, &tables.resource, &url, key, &mut metrics)?;
+    let mut policies = Policies::of(&settings, &url);
+    let (authorizer, introducers) =
+        assemble(&settings, &tables.resource, &mut policies, &url, key, &mut metrics)?;
+    policies.prepare().await?;
     let resources = super::server::urls(&tables.resource, &url);
     let here = format!("http://{}", http.local_addr()?);
     let ready = Ready {
@@ -92,6 +96,7 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
 fn assemble(
     settings: &Settings,
     tables: &[ResourceTable],
+    policies: &mut Policies<'_>,
     url: &str,
     key: SigningKey,
     metrics: &mut Metrics,
@@ -107,7 +112,14 @@ fn assemble(
                 table.path
             );
         }
-        asking.resource(table, settings)
+        if table.asked()?.asks_policy() && table.mappings.is_none() {
+            bail!(
+                "nobody here can ask the server of {} what its tools declare: say `mappings`, a file with its tools/list, or \
+                 \"none\"",
+                table.path
+            );
+        }
+        asking.resource(table, settings, policies)
     };
     let config = ServerConfig {
         public_url: url.to_owned(),

@@ -6,11 +6,12 @@ use super::server::Asking;
 use super::{Address, Command, Start, interrupted, until};
 use crate::clock;
 use crate::metrics::{self, Listening, Metrics};
+use crate::policed::{Asked, Policies};
 use crate::settings::Settings;
 use crate::tables::ResourceTable;
 use crate::upstream::{self, BadUpstream};
 use anyhow::bail;
-use sayso_gateway::{Enforcement, Gateway, GatewayConfig, HttpSettings, ResourceConfig, UpstreamConfig};
+use sayso_gateway::{Gateway, GatewayConfig, HttpSettings, ResourceConfig, UpstreamConfig};
 use sayso_protocol::SigningKey;
 use serde::Serialize;
 use std::ops::RangeInclusive;
@@ -51,7 +52,10 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
     let listening = Listening::bind(&settings).await?;
     let mut metrics = Metrics::new();
     let (key, _) = home.key("gateway")?;
-    let (gateway, introducers) = assemble(&settings, &tables.resource, &url, key, &mut metrics)?;
+    let mut policies = Policies::of(&settings, &url);
+    let (gateway, introducers) =
+        assemble(&settings, &tables.resource, &mut policies, &url, key, &mut metrics)?;
+    policies.prepare().await?;
     let resources = super::server::urls(&tables.resource, &url);
     let ready = Ready {
         ready: true,
@@ -63,7 +67,9 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
     };
     let (stop, stopped) = watch::channel(false);
     let followers = followers(&tables.resource, &settings)?;
-    let following: Vec<_> = followers.into_iter().map(|one| tokio::spawn(one.run(gateway.clone()))).collect();
+    let mut following: Vec<_> =
+        followers.into_iter().map(|one| tokio::spawn(one.run(gateway.clone()))).collect();
+    following.extend(listeners(&tables.resource, &gateway)?);
     let serving = tokio::spawn(sayso_gateway::serve(listener, gateway, until(&stopped)));
     // Only now: an authority reads what is published here before it answers.
     let introducing: Vec<_> = introducers.into_iter().map(|one| tokio::spawn(one.run())).collect();
@@ -78,8 +84,8 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
 }
 
 /// Said at every start, since it is easily left on (D-6).
-pub(crate) fn warn_of_nothing(enforcement: Enforcement, path: &str) {
-    if enforcement == Enforcement::Nothing {
+pub(crate) fn warn_of_nothing(asked: Asked, path: &str) {
+    if asked == Asked::Nobody {
         tracing::warn!(
             "enforce = []: nobody is asked about {path}; whatever is a message reaches the server behind it"
         );
@@ -89,13 +95,15 @@ pub(crate) fn warn_of_nothing(enforcement: Enforcement, path: &str) {
 fn assemble(
     settings: &Settings,
     tables: &[ResourceTable],
+    policies: &mut Policies<'_>,
     url: &str,
     key: SigningKey,
     metrics: &mut Metrics,
 ) -> anyhow::Result<(Gateway, Vec<Introducer>)> {
     let asking = Asking::of(url, &key, tables)?;
     let resource = |table: &ResourceTable| {
-        Ok(ResourceConfig { resource: asking.resource(table, settings)?, upstream: behind(table, url)? })
+        let resource = asking.resource(table, settings, policies)?;
+        Ok(ResourceConfig { resource, upstream: behind(table, url)? })
     };
     let config = GatewayConfig {
         public_url: url.to_owned(),
@@ -112,13 +120,32 @@ fn assemble(
 /// The resources whose servers say what there is.
 fn followers(tables: &[ResourceTable], settings: &Settings) -> anyhow::Result<Vec<Follower>> {
     let every = settings.whole("gateway.survey_interval", crate::up::SURVEY_INTERVAL)?;
-    let follower = |table: &ResourceTable| Follower {
-        path: table.path.clone(),
-        realm: table.realm.clone(),
-        single_use: table.single_use.clone(),
-        every: Duration::from_secs(every),
+    let follower = |table: &ResourceTable| {
+        let realm = table.hers()?.realm.clone();
+        let (path, single_use) = (table.path.clone(), table.single_use.clone());
+        Some(Follower { path, realm, single_use, every: Duration::from_secs(every) })
     };
-    Ok(tables.iter().filter(|table| table.discover).map(follower).collect())
+    let mut followers = Vec::new();
+    for table in tables.iter().filter(|table| table.discover) {
+        // Where no owner governs tools, none have to be known.
+        if table.asked()? != Asked::Policy {
+            followers.extend(follower(table));
+        }
+    }
+    Ok(followers)
+}
+
+/// Listens to the servers whose tools declare mappings, for the moment that one says that they changed; those that are
+/// followed are listened to already.
+fn listeners(tables: &[ResourceTable], gateway: &Gateway) -> anyhow::Result<Vec<JoinHandle<()>>> {
+    let mut listening = Vec::new();
+    for table in tables {
+        let asked = table.asked()?;
+        let followed = table.discover && asked != Asked::Policy;
+        let upstream = gateway.upstream(&table.path).filter(|_| asked.asks_policy() && !followed);
+        listening.extend(upstream.map(|upstream| tokio::spawn(async move { upstream.attend().await })));
+    }
+    Ok(listening)
 }
 
 /// The server behind a resource.

@@ -5,8 +5,9 @@
 use super::gateway::warn_of_nothing;
 use super::introducer::Introducer;
 use crate::clock;
+use crate::policed::{Asked, Policies};
 use crate::settings::Settings;
-use crate::tables::ResourceTable;
+use crate::tables::{Hers, ResourceTable};
 use anyhow::Context as _;
 use sayso_enforce::authority::http::HttpAuthority;
 use sayso_enforce::authority::keys::HttpKeys;
@@ -31,18 +32,19 @@ impl<'a> Asking<'a> {
     pub(super) fn of(url: &str, key: &SigningKey, tables: &'a [ResourceTable]) -> anyhow::Result<Self> {
         let fetch: Arc<dyn Fetch> = Arc::new(Client::new(Reach::Configured));
         let client_id = ClientId::parse(url)?;
-        let authority = |table: &'a ResourceTable| {
-            let authority = HttpAuthority::new(
+        let authority = |Hers { authority, owner, .. }: Hers<'a>| {
+            let asked = HttpAuthority::new(
                 Arc::clone(&fetch),
-                table.authority.clone(),
+                authority,
                 client_id.clone(),
-                table.owner.clone(),
+                owner.clone(),
                 key.clone(),
                 Arc::new(clock::now),
             );
-            (whose(table), Arc::new(authority))
+            ((authority, owner), Arc::new(asked))
         };
-        Ok(Self { authorities: tables.iter().map(authority).collect(), fetch, client_id, tables })
+        let authorities = tables.iter().filter_map(hers).map(authority).collect();
+        Ok(Self { authorities, fetch, client_id, tables })
     }
 
     /// A resource, whoever hosts it.
@@ -50,18 +52,42 @@ impl<'a> Asking<'a> {
         &self,
         table: &ResourceTable,
         settings: &Settings,
+        policies: &mut Policies<'_>,
     ) -> anyhow::Result<ServerResource> {
-        warn_of_nothing(table.enforcement()?, &table.path);
+        warn_of_nothing(table.asked()?, &table.path);
+        let url = format!("{}{}", self.client_id, table.path);
+        let enforcement = policies
+            .enforcement(table.asked()?, &url, &table.wishes())
+            .with_context(|| format!("resource {}", table.path))?;
+        match (enforcement, hers(table)) {
+            (Enforcement::Coaz(policed), _) => {
+                let open_methods = table.open_methods.clone();
+                let allowed_origins = table.allowed_origins.clone();
+                let resource = ServerResource::policed(table.path.clone(), policed)?;
+                Ok(ServerResource { open_methods, allowed_origins, ..resource })
+            }
+            (enforcement, Some(hers)) => self.owned(table, hers, settings, enforcement),
+            (_, None) => anyhow::bail!("resource {} has no owner", table.path),
+        }
+    }
+
+    fn owned(
+        &self,
+        table: &ResourceTable,
+        Hers { authority, owner, realm }: Hers<'_>,
+        settings: &Settings,
+        enforcement: Enforcement,
+    ) -> anyhow::Result<ServerResource> {
         Ok(ServerResource {
             path: table.path.clone(),
             aliases: table.aliases.clone(),
-            realm: table.realm.clone(),
-            owner: table.owner.clone(),
-            as_uri: table.authority.clone(),
-            authority: self.authority(table)?,
+            realm: realm.clone(),
+            owner: owner.clone(),
+            as_uri: authority.to_owned(),
+            authority: self.authority(authority, owner)?,
             edition: settings.edition()?,
             tools: table.tools()?,
-            enforcement: table.enforcement()?,
+            enforcement,
             open_methods: table.open_methods.clone(),
             allowed_origins: table.allowed_origins.clone(),
             accept_uncovered_body: table.accept_uncovered_body,
@@ -70,25 +96,26 @@ impl<'a> Asking<'a> {
     }
 
     /// The authority of a resource.
-    fn authority(&self, table: &ResourceTable) -> anyhow::Result<Arc<HttpAuthority>> {
-        self.authorities.get(&whose(table)).cloned().context("a resource of no table")
+    fn authority(&self, issuer: &str, owner: &OwnerName) -> anyhow::Result<Arc<HttpAuthority>> {
+        self.authorities.get(&(issuer, owner)).cloned().context("a resource of no table")
     }
 
     /// Whoever is to know of this server, with the first of their resources here. Where nobody is asked, nobody need know.
     pub(super) fn introducers(&self, ask_again: bool) -> anyhow::Result<Vec<Introducer>> {
         let mut introducers = BTreeMap::new();
         for table in self.tables.iter().rev() {
-            if table.enforcement()? == Enforcement::Uma {
+            if let (true, Some(Hers { authority, owner, realm })) = (table.asked()?.asks_owner(), hers(table))
+            {
                 let introducer = Introducer {
-                    authority: self.authority(table)?,
-                    issuer: table.authority.clone(),
-                    owner: table.owner.clone(),
+                    authority: self.authority(authority, owner)?,
+                    issuer: authority.to_owned(),
+                    owner: owner.clone(),
                     client_id: self.client_id.clone(),
                     resource_uri: format!("{}{}", self.client_id, table.path),
-                    name: table.realm.to_string(),
+                    name: realm.to_string(),
                     ask_again,
                 };
-                introducers.insert(whose(table), introducer);
+                introducers.insert((authority, owner), introducer);
             }
         }
         Ok(introducers.into_values().collect())
@@ -96,7 +123,8 @@ impl<'a> Asking<'a> {
 
     /// Who may read the owners' instances.
     pub(super) fn readers(&self) -> Vec<Reader> {
-        let issuers: BTreeSet<&str> = self.tables.iter().map(|table| table.authority.as_str()).collect();
+        let issuers: BTreeSet<&str> =
+            self.tables.iter().filter_map(hers).map(|hers| hers.authority).collect();
         let reader = |issuer: &str| Reader {
             issuer: issuer.to_owned(),
             keys: Arc::new(HttpKeys::new(Arc::clone(&self.fetch), issuer, Arc::new(clock::now))),
@@ -105,8 +133,10 @@ impl<'a> Asking<'a> {
     }
 }
 
-fn whose(table: &ResourceTable) -> (&str, &OwnerName) {
-    (&table.authority, &table.owner)
+/// Whose a resource is, where it is anybody's: nobody is asked about one that a policy alone protects.
+fn hers(table: &ResourceTable) -> Option<Hers<'_>> {
+    let policed = table.asked().is_ok_and(|asked| asked == Asked::Policy);
+    table.hers().filter(|_| !policed)
 }
 
 /// What agents dial, at this public URL.

@@ -51,10 +51,10 @@ fn a_table_that_repeats_is_written_so() {
 // D-6
 #[test]
 fn that_nothing_is_enforced_has_to_be_said() {
-    let enforced = |file: &str| load(file, &[], &[]).and_then(|settings| settings.enforcement());
-    assert_eq!(enforced("").unwrap(), Enforcement::Uma);
-    assert_eq!(enforced("[gateway]\nenforce = ['uma']\n").unwrap(), Enforcement::Uma);
-    assert_eq!(enforced("[gateway]\nenforce = []\n").unwrap(), Enforcement::Nothing);
+    let enforced = |file: &str| load(file, &[], &[]).and_then(|settings| settings.asked());
+    assert_eq!(enforced("").unwrap(), Asked::Owner);
+    assert_eq!(enforced("[gateway]\nenforce = ['uma']\n").unwrap(), Asked::Owner);
+    assert_eq!(enforced("[gateway]\nenforce = []\n").unwrap(), Asked::Nobody);
     for bad in ["''", "false", "'none'", "['uma', 'uma']", "['']"] {
         assert!(enforced(&format!("[gateway]\nenforce = {bad}\n")).is_err(), "{bad}");
     }

@@ -89,7 +89,7 @@ pub(super) struct Behind {
 
 impl Behind {
     pub(super) async fn open(wanted: &mut Wanted, home: &Home, public_url: &str) -> anyhow::Result<Self> {
-        crate::roles::gateway::warn_of_nothing(wanted.enforcement, "/mcp");
+        crate::roles::gateway::warn_of_nothing(wanted.asked, "/mcp");
         let advice;
         let upstream = match std::mem::replace(&mut wanted.named, Named::Vault) {
             Named::Vault => return Self::vault(home).await,

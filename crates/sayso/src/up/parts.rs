@@ -6,6 +6,7 @@ use super::policy::FirstPolicy;
 use crate::home::Home;
 use crate::local::LocalAuthority;
 use crate::metrics::{self, Listening, Metrics};
+use crate::policed::{Asked, Policies, Wishes};
 use crate::roles::doors::{self, Doors};
 use crate::roles::introducer::Introducer;
 use crate::roles::{self, Address};
@@ -20,7 +21,7 @@ use sayso_enforce::authority::keys::KnownKeys;
 use sayso_enforce::listing::Reader;
 use sayso_enforce::resource::ToolSettings;
 use sayso_fetch::{Client, Reach};
-use sayso_gateway::{Enforcement, Gateway, GatewayConfig, ResourceConfig, UpstreamConfig};
+use sayso_gateway::{Enforcement, Gateway, GatewayConfig, ResourceConfig, Upstream, UpstreamConfig};
 use sayso_owner::registry::{ResourceServer, Standing};
 use sayso_owner::store::Store;
 use sayso_owner::unit::{Owner, Unit};
@@ -50,7 +51,8 @@ pub(super) struct Wanted {
     gateway: Address,
     body_limit: usize,
     allowed_origins: Vec<String>,
-    pub(super) enforcement: Enforcement,
+    pub(super) asked: Asked,
+    wishes: Wishes,
     pub(super) survey_interval: Duration,
 }
 
@@ -84,7 +86,8 @@ impl Wanted {
             gateway: Address::read(settings, "gateway")?,
             body_limit: settings.whole("gateway.body_limit", roles::gateway::BODY_LIMIT)?,
             allowed_origins: origins,
-            enforcement: settings.enforcement()?,
+            asked: settings.asked()?,
+            wishes: Wishes::of(settings)?,
             survey_interval: Duration::from_secs(settings.whole("gateway.survey_interval", SURVEY_INTERVAL)?),
         })
     }
@@ -109,6 +112,8 @@ struct Services {
     gateway: (TcpListener, Gateway),
     vault: Option<(TcpListener, vault::Vault)>,
     keeper: Option<Keeper>,
+    /// A server that is listened to for changes and no more.
+    heard: Option<Upstream>,
     introducer: Option<Introducer>,
     metrics: (Listening, Metrics),
 }
@@ -143,7 +148,8 @@ impl Parts {
         let caller = Caller { owner: wanted.owner.clone(), client_id: client_id.clone() };
         let asked = LocalAuthority::new(ProtectionApi::new(Arc::clone(&authority)), caller);
         let front = Front { realm: behind.realm.clone(), as_uri: issuer.clone(), asked };
-        let resource = front.of(behind.upstream, &behind.tools, wanted);
+        let enforcement = enforcement(wanted, settings, &gateway_url).await?;
+        let resource = front.of(behind.upstream, &behind.tools, wanted, enforcement);
         let keys = Arc::new(KnownKeys(vec![authority.request_key().clone()]));
         let config = GatewayConfig {
             public_url: gateway_url.clone(),
@@ -155,7 +161,12 @@ impl Parts {
         };
         let gateway = Gateway::observed(config, Arc::new(clock::now), Some(metrics.decisions()))?;
         let first = FirstPolicy::of(home)?;
-        let keeper = behind.watched.map(|watched| Keeper {
+        // What no owner is asked about needs no listing of hers; its server is listened to all the same.
+        let (watched, heard) = match wanted.asked {
+            Asked::Policy => (None, behind.watched.map(|watched| watched.upstream)),
+            Asked::Owner | Asked::Both | Asked::Nobody => (behind.watched, None),
+        };
+        let keeper = watched.map(|watched| Keeper {
             gateway: gateway.clone(),
             authority: Arc::clone(&authority),
             watched,
@@ -170,6 +181,7 @@ impl Parts {
             gateway: (gateway_listener, gateway),
             vault: behind.vault,
             keeper,
+            heard,
             introducer,
             metrics: (listening, metrics),
         };
@@ -185,7 +197,7 @@ impl Parts {
     /// Serves until `stopped` turns true.
     pub(super) fn serve(self, stopped: &watch::Receiver<bool>) -> JoinSet<()> {
         let until = || roles::until(stopped);
-        let Services { authority, gateway: (listener, gateway), vault, keeper, introducer, metrics } =
+        let Services { authority, gateway: (listener, gateway), vault, keeper, heard, introducer, metrics } =
             self.services;
         let mut serving = JoinSet::new();
         serving.spawn(sayso_authority::serve(authority, self.authority, until()));
@@ -198,6 +210,15 @@ impl Parts {
             serving.spawn(async move {
                 tokio::select! {
                     () = keeper.keep() => {}
+                    () = end => {}
+                }
+            });
+        }
+        if let Some(upstream) = heard {
+            let end = until();
+            serving.spawn(async move {
+                tokio::select! {
+                    () = upstream.attend() => {}
                     () = end => {}
                 }
             });
@@ -224,7 +245,13 @@ struct Front {
 }
 
 impl Front {
-    fn of(self, upstream: UpstreamConfig, tools: &[ToolSettings], wanted: &Wanted) -> ResourceConfig {
+    fn of(
+        self,
+        upstream: UpstreamConfig,
+        tools: &[ToolSettings],
+        wanted: &Wanted,
+        enforcement: Enforcement,
+    ) -> ResourceConfig {
         let resource = ServerResource {
             path: "/mcp".into(),
             aliases: Vec::new(),
@@ -234,7 +261,7 @@ impl Front {
             authority: Arc::new(self.asked),
             edition: wanted.edition,
             tools: tools.to_vec(),
-            enforcement: wanted.enforcement,
+            enforcement,
             open_methods: vec![],
             allowed_origins: wanted.allowed_origins.clone(),
             accept_uncovered_body: false,
@@ -242,6 +269,14 @@ impl Front {
         };
         ResourceConfig { resource, upstream }
     }
+}
+
+/// Who is asked, ready to be.
+async fn enforcement(wanted: &Wanted, settings: &Settings, gateway_url: &str) -> anyhow::Result<Enforcement> {
+    let mut policies = Policies::of(settings, gateway_url);
+    let enforcement = policies.enforcement(wanted.asked, &format!("{gateway_url}/mcp"), &wanted.wishes)?;
+    policies.prepare().await?;
+    Ok(enforcement)
 }
 
 /// For a gateway she withdrew: over the way that is open to any other, and only when its operator says that it is to ask

@@ -22,13 +22,13 @@ pub(crate) enum Gateway {
     OverGrpc,
 }
 
-fn authorizer(authority: Arc<Stub>) -> ExtAuthz {
+fn authorizer(vector: &Vector, authority: Arc<Stub>) -> ExtAuthz {
     let config = ServerConfig {
         public_url: vectors::PUBLIC.into(),
         hosts: Vec::new(),
         key: vectors::key(),
         readers: vec![vectors::reader()],
-        resources: vec![vectors::resource(authority)],
+        resources: vec![vectors::resource(vector, authority)],
         body_limit: 1 << 20,
     };
     ExtAuthz::new(config, Whole::ByFlag, Outward::default(), vectors::clock(), None).unwrap()
@@ -97,11 +97,15 @@ impl Host for Gateway {
         if verdict["error"] == "task_not_served" {
             verdict["status"] = 403.into();
         }
+        // Never a status that a gateway takes for a yes (D-3).
+        if verdict["kind"] == "policy" {
+            verdict["status"] = 403.into();
+        }
         verdict
     }
 
     async fn judge(&self, vector: &Vector, authority: Arc<Stub>) -> Told {
-        let (authorizer, request) = (authorizer(authority), marked(vector));
+        let (authorizer, request) = (authorizer(vector, authority), marked(vector));
         let response = match self {
             Gateway::OverHttp => over_http(authorizer, request).await,
             Gateway::OverGrpc => over_grpc(authorizer, request).await,

@@ -84,7 +84,7 @@ impl Host for InJsonRpc {
         let behind = server.clone();
         let config = StreamableHttpServerConfig::default().with_json_response(true);
         let config = config.with_legacy_session_mode(false);
-        let layer = vectors::site(authority).layer().in_json_rpc();
+        let layer = vectors::site(vector, authority).layer().in_json_rpc();
         let sessions = Arc::<NeverSessionManager>::default();
         let service = over_http(&layer, move || Ok(behind.clone()), sessions, config);
         let response = service.oneshot(vector.request::<Body>()).await.unwrap();

@@ -24,7 +24,7 @@ impl Host for OverHttp {
 
     async fn judge(&self, vector: &Vector, authority: Arc<Stub>) -> Told {
         let (server, count) = canary();
-        let guarded = vectors::site(authority).layer().layer(server);
+        let guarded = vectors::site(vector, authority).layer().layer(server);
         let response = guarded.oneshot(vector.request::<Body>()).await.unwrap();
         Told::over_http(response, || count.load(Ordering::SeqCst)).await
     }

@@ -40,7 +40,8 @@ impl Host for Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let upstream = format!("http://{}/mcp", listener.local_addr().unwrap());
         let serving = tokio::spawn(async move { axum::serve(listener, server).await });
-        let resource = ResourceConfig { resource: vectors::resource(authority), upstream: upstream.into() };
+        let resource =
+            ResourceConfig { resource: vectors::resource(vector, authority), upstream: upstream.into() };
         let config = GatewayConfig {
             public_url: vectors::PUBLIC.into(),
             hosts: Vec::new(),

@@ -61,6 +61,7 @@ impl Told {
         B::Error: std::fmt::Debug,
     {
         let status = response.status().as_u16();
+        let scheme = response.headers().get("www-authenticate").map(|line| line.to_str().unwrap().to_owned());
         let body = response.into_body().collect().await.unwrap().to_bytes();
         let reached = reached();
         if reached > 0 {
@@ -68,6 +69,12 @@ impl Told {
         }
         let text = std::str::from_utf8(&body).unwrap();
         let said: Value = serde_json::from_str(text).unwrap();
+        if let Some(scheme) = scheme.filter(|scheme| scheme.starts_with("Bearer ")) {
+            assert!(scheme.contains("resource_metadata=\"https://gw.example.test/"), "{scheme}");
+            let shown = scheme.contains("error=\"invalid_token\"");
+            let verdict = json!({ "kind": "bearer", "shown": shown, "status": status });
+            return Told { verdict, remediation: None, reached };
+        }
         if said.get("jsonrpc").is_some() {
             return Self::in_json_rpc(text, status).unwrap_or_else(|| passes(reached));
         }
@@ -84,7 +91,12 @@ impl Told {
         let (code, data) = (said["error"]["code"].as_i64()?, &said["error"]["data"]);
         let status_said = || u16::try_from(data["status"].as_u64().unwrap()).unwrap();
         let told = |verdict, remediation| Told { verdict, remediation, reached: 0 };
+        let category = &data["coaz"]["category"];
         Some(match code {
+            code if category.is_string() => told(
+                json!({ "kind": "policy", "jsonrpc": code, "category": category, "status": status }),
+                None,
+            ),
             -32001 => {
                 let raw: Answer = serde_json::from_str(text).unwrap();
                 told(challenged(data, status_said()), Some(remediation(raw.error.data.get())))

@@ -1,5 +1,6 @@
 //! The vectors, and the resource they are about.
 
+use super::policy::Scripted;
 use http::{HeaderName, HeaderValue, Request};
 use sayso_embed::{Hers, Site, SiteConfig, ToolSettings};
 use sayso_enforce::authority::keys::KnownKeys;
@@ -23,13 +24,57 @@ pub(crate) struct Vector {
     pub(crate) introspection: Value,
     pub(crate) consume: Value,
     pub(crate) asked: Vec<String>,
+    /// The policy that is asked too, or instead.
+    pub(crate) policy: Option<Arc<Scripted>>,
+    /// How often it is.
+    pub(crate) consulted: u64,
     request: Value,
     verdict: Value,
 }
 
 /// Every vector of every file.
 pub(crate) fn all() -> Vec<Vector> {
-    let folder = source::root().join("vectors/verdict");
+    within("vectors/verdict")
+}
+
+/// The same where a policy is asked as well, and says this.
+pub(crate) fn beside_a_policy(says: &str) -> Vec<Vector> {
+    let mut all = all();
+    for vector in &mut all {
+        vector.policy = Some(Scripted::beside_her(says));
+        if vector.introspection["active"] == true {
+            vector.introspection["sub"] = "pw:agent".into();
+        }
+        if vector.verdict["kind"] != "permit" {
+            // What ends with the last answer got past the policy.
+            if !vector.asked.contains(&"consume".to_owned()) {
+                continue;
+            }
+            if says == "yes" {
+                vector.consulted = 1;
+                continue;
+            }
+        }
+        vector.consulted = 1;
+        if says == "yes" {
+            let spent = vector.asked.iter().position(|asked| asked == "report");
+            spent.into_iter().for_each(|at| vector.asked.insert(at, "introspect".to_owned()));
+        } else {
+            vector.asked = vec!["introspect".to_owned()];
+            vector.verdict =
+                json!({ "kind": "policy", "jsonrpc": -32001, "category": "denied", "status": 200 });
+        }
+    }
+    all
+}
+
+/// Those about a resource that a policy alone protects.
+pub(crate) fn policed() -> Vec<Vector> {
+    within("vectors/policed")
+}
+
+fn within(folder: &str) -> Vec<Vector> {
+    let folder = source::root().join(folder);
     let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     let files = paths.iter().map(|path| std::fs::read(path).unwrap());
@@ -42,7 +87,9 @@ fn of(file: &Value) -> Vec<Vector> {
         name: vector["name"].as_str().unwrap().to_owned(),
         introspection: vector["introspection"].clone(),
         consume: vector["consume"].clone(),
-        asked: serde_json::from_value(vector["asked"].clone()).unwrap(),
+        asked: serde_json::from_value(vector["asked"].clone()).unwrap_or_default(),
+        policy: vector["says"].as_str().map(|says| Scripted::alone(says)),
+        consulted: vector["consulted"].as_u64().unwrap_or_default(),
         request: vector["request"].clone(),
         verdict: vector["verdict"].clone(),
     };
@@ -50,6 +97,10 @@ fn of(file: &Value) -> Vec<Vector> {
 }
 
 impl Vector {
+    fn enforcement(&self) -> Enforcement {
+        self.policy.as_ref().map_or(Enforcement::Uma, Scripted::enforcement)
+    }
+
     /// The verdict as it shows from outside, where what is open and what is permitted look the same.
     pub(crate) fn verdict(&self) -> Value {
         if self.passes() { json!({ "kind": "passes" }) } else { self.verdict.clone() }
@@ -107,7 +158,7 @@ pub(crate) fn tools() -> Vec<ToolSettings> {
 }
 
 /// The resource, as a host ahead of its server has it.
-pub(crate) fn resource(authority: Arc<dyn Authority>) -> ServerResource {
+pub(crate) fn resource(vector: &Vector, authority: Arc<dyn Authority>) -> ServerResource {
     ServerResource {
         path: "/mcp".into(),
         aliases: Vec::new(),
@@ -117,7 +168,7 @@ pub(crate) fn resource(authority: Arc<dyn Authority>) -> ServerResource {
         authority,
         edition: Edition::default(),
         tools: tools(),
-        enforcement: Enforcement::Uma,
+        enforcement: vector.enforcement(),
         open_methods: Vec::new(),
         allowed_origins: vec![ORIGIN.into()],
         accept_uncovered_body: false,
@@ -126,9 +177,10 @@ pub(crate) fn resource(authority: Arc<dyn Authority>) -> ServerResource {
 }
 
 /// The resource, guarded from inside.
-pub(crate) fn site(authority: Arc<dyn Authority>) -> Site {
+pub(crate) fn site(vector: &Vector, authority: Arc<dyn Authority>) -> Site {
     let hers = Hers { issuer: AS_URI.into(), authority, reader: reader() };
     let config = SiteConfig::new(PUBLIC, "vault".parse().unwrap(), "alice".parse().unwrap(), hers, key());
-    let config = SiteConfig { tools: tools(), allowed_origins: vec![ORIGIN.into()], ..config };
+    let (enforcement, allowed_origins) = (vector.enforcement(), vec![ORIGIN.into()]);
+    let config = SiteConfig { tools: tools(), enforcement, allowed_origins, ..config };
     Site::new(config, clock()).unwrap()
 }

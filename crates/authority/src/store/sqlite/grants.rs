@@ -84,6 +84,8 @@ impl Standing {
             permissions: rpt.permissions,
             contract: rpt.contract,
             family,
+            sub: None,
+            client_id: None,
             consequence: rpt.consequence,
             single_use: rpt.single_use,
             operation: rpt.operation,
@@ -160,7 +162,8 @@ pub(super) fn introspect(
         Some(Standing { dead: Some(reason), .. }) => (Found::Dead(reason), false),
         Some(live) => {
             let unheard = live.unheard;
-            (Found::Live(Box::new(live.described())), unheard)
+            let handle = live.rpt.sub.clone();
+            (Found::Live(Box::new(live.described()), handle), unheard)
         }
     })
 }

@@ -6,6 +6,7 @@
 use super::column::{Body, Id, body};
 use super::fault::Fault;
 use super::record;
+use super::rounds;
 use super::setup;
 use super::writer::{Outcome, Worked};
 use rusqlite::{Connection, OptionalExtension as _};
@@ -173,6 +174,7 @@ pub(super) fn edit(
     ))?;
     publish(db, owner, &unit, issuer, author, now)?;
     if unit.bind != bound {
+        rounds::end_of_unit(db, owner, id)?;
         note_bind(db, owner, &unit, author, now)?;
     }
     Ok(Outcome::Kept(Ok(unit)))
@@ -198,6 +200,7 @@ pub(super) fn delete(
              WHERE owner = ?1 AND unit = ?2 AND exp > ?3 AND killed_at IS NULL AND consumed_at IS NULL",
         )?
         .execute((owner.as_str(), id.as_str(), now.0))?;
+    rounds::end_of_unit(db, owner, id)?;
     let entry = json!({ "unit": id, "resources": unit.resources, "rpts_deactivated": ended });
     let record = Record { kind: Kind::Revoked, family: None, handle: None, author: author.clone(), entry };
     record::append(db, owner, &record, now)?;

@@ -6,6 +6,7 @@
 use super::column::{Body, Id, body};
 use super::fault::Fault;
 use super::record;
+use super::rounds;
 use super::writer::{Outcome, Worked};
 use rusqlite::{Connection, OptionalExtension as _, Row};
 use sayso_owner::ledger::{Author, Kind, Record};
@@ -61,7 +62,7 @@ fn remove(
            AND exp > ?4 AND killed_at IS NULL AND consumed_at IS NULL",
     )?
     .execute((owner.as_str(), client_id.as_str(), resource, now.0))?;
-    Ok(())
+    rounds::end_at(db, owner, client_id, Some(resource))
 }
 
 /// One entry, with the unit that governs it.

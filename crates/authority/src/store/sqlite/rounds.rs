@@ -14,7 +14,7 @@ use sayso_owner::ledger::{Author, Kind, Record};
 use sayso_owner::store::{Digest, Found, MOST_ROUNDS, Rounds, Unavailable};
 use sayso_protocol::payload::protection::{ConsumeReply, Continuation, Inactive, UNKNOWN_CONTINUATION};
 use sayso_protocol::payload::rpt::Rpt;
-use sayso_protocol::{ClientId, Handle, NegotiationId, OwnerName, ResourceId, S256, Timestamp};
+use sayso_protocol::{ClientId, Handle, NegotiationId, OwnerName, ResourceId, S256, Timestamp, UnitId};
 use serde_json::json;
 
 /// What of a grant `g` carries rounds now.
@@ -98,12 +98,13 @@ impl Of {
 /// A grant as it is to the round of its call that was offered under `state`.
 fn find(db: &Connection, of: &Of, state: &S256) -> Result<Found, Fault> {
     let Some(found) = of.standing(db)? else { return Ok(Found::Unknown) };
+    let handle = found.rpt.sub.clone();
     Ok(match &found.dead {
-        None => Found::Live(Box::new(found.described())),
+        None => Found::Live(Box::new(found.described()), handle),
         Some(Inactive::AlreadyConsumed) if waits(db, of, state)? => {
             let mut grant = found.described();
             grant.continuation = Some(state.clone());
-            Found::Live(Box::new(grant))
+            Found::Live(Box::new(grant), handle)
         }
         Some(reason) => Found::Dead(reason.clone()),
     })
@@ -224,6 +225,28 @@ fn call(db: &Connection, of: &Of, round: &Continuation) -> Result<Option<Call>, 
 
 fn refused(why: &str) -> ConsumeReply {
     ConsumeReply { consumed: false, error: Some(why.to_owned()) }
+}
+
+/// Ends the rounds of the spent grants of a unit, for good: what is allowed, or made, anew revives none.
+pub(super) fn end_of_unit(db: &Connection, owner: &OwnerName, unit: &UnitId) -> Result<(), Fault> {
+    db.prepare_cached("UPDATE grants SET bind = 0 WHERE owner = ?1 AND unit = ?2 AND bind = 1")?
+        .execute((owner.as_str(), unit.as_str()))?;
+    Ok(())
+}
+
+/// The same at a server, over one resource or all.
+pub(super) fn end_at(
+    db: &Connection,
+    owner: &OwnerName,
+    client_id: &ClientId,
+    resource: Option<&str>,
+) -> Result<(), Fault> {
+    db.prepare_cached(
+        "UPDATE grants SET bind = 0
+         WHERE owner = ?1 AND client_id = ?2 AND (?3 IS NULL OR resource = ?3) AND bind = 1",
+    )?
+    .execute((owner.as_str(), client_id.as_str(), resource))?;
+    Ok(())
 }
 
 /// Why this caller did not take it. The attempt that took it hears so again, while the grant would still live.

@@ -6,6 +6,7 @@
 use super::column::{Id, Word, body, word};
 use super::fault::Fault;
 use super::record;
+use super::rounds;
 use super::setup::server;
 use super::writer::{Outcome, Worked};
 use rusqlite::{Connection, OptionalExtension as _, named_params};
@@ -108,6 +109,7 @@ pub(super) fn end_artifacts(
 ) -> Result<usize, Fault> {
     end_pats(db, owner, client_id)?;
     end_negotiations(db, owner, client_id)?;
+    rounds::end_at(db, owner, client_id, None)?;
     let ended = db
         .prepare_cached(
             "UPDATE grants SET killed_at = ?3

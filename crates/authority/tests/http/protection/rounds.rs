@@ -156,3 +156,25 @@ async fn she_allows_rounds_where_calls_are_approved_one_at_a_time() {
     assert_eq!((&last["kind"], &last["entry"]["bind"]), (&json!("approved"), &json!(true)));
     assert!(last["author"].to_string().contains("owner"), "{last}");
 }
+
+// D-11, D-28: what she gives away with it is on her page before she answers.
+#[tokio::test(flavor = "multi_thread")]
+async fn her_page_says_what_she_will_not_see() {
+    const UNSEEN: &str = "This tool may ask follow-up questions; you will not see the answers.";
+    let house = crate::browser::house().await;
+    let browser = crate::browser::Browser::of(&house, &house.alice).await;
+    let agent = Agent::new();
+    let mut plain = agent.negotiate(&house, &house.alice, "execute_trade").await;
+    assert_eq!(plain.commit().await.json()["error"], "request_submitted");
+    assert!(!browser.home().await.contains(UNSEEN));
+    assert_eq!(house.hers_put("trading", json!({ "bind": true })).await.status, 200);
+    let bound = Agent::new();
+    let mut talk = bound.negotiate(&house, &house.alice, "execute_trade").await;
+    assert_eq!(talk.commit().await.json()["error"], "request_submitted");
+    let page = browser.home().await;
+    assert_eq!(page.matches(UNSEEN).count(), 1, "beside the one request that was made since");
+    assert!(
+        page.contains("follow-up questions allowed")
+            && page.contains("follow-up questions you will not see answered")
+    );
+}

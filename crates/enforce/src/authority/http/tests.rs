@@ -120,6 +120,56 @@ async fn questions_carry_a_pat_that_was_asked_for_with_our_signature() {
     assert_eq!(&consume.body()[..], b"token=a+token%2B1&attempt=attempt-9");
 }
 
+// D-11
+#[tokio::test]
+async fn a_round_is_named_whole() {
+    let state = sayso_protocol::canon::s256_bytes(b"asked");
+    let live = Introspection::Live(Box::new(sayso_protocol::payload::protection::LiveGrant {
+        bind: true,
+        continuation: Some(state.clone()),
+        ..crate::scripted::single_use()
+    }));
+    let told = json!({ "consumed": true });
+    let (authority, wire, _) =
+        authority([ok(live.to_json()), ok(told.clone()), ok(told), Ok((204, String::new()))]);
+    assert_eq!(authority.introspect_round("t", &state).await.unwrap(), live);
+    let operation = crate::scripted::single_use().operation.unwrap();
+    let key = key(7).verifying().thumbprint();
+    let silent = Continuation { state: state.clone(), answers: None, operation, key: key.clone() };
+    let said = Continuation { answers: Some(state.clone()), ..silent.clone() };
+    assert!(authority.resume("t", "try", &silent).await.unwrap().consumed);
+    assert!(authority.resume("t", "try", &said).await.unwrap().consumed);
+    let form = |path: &str, nth: usize| -> Vec<(String, String)> {
+        url::form_urlencoded::parse(wire.sent_to(path)[nth].body()).into_owned().collect()
+    };
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let about = [pair("token", "t"), pair("continuation", state.as_str())];
+    assert_eq!(form("/introspect", 0), about);
+    let mut members = vec![
+        pair("token", "t"),
+        pair("attempt", "try"),
+        pair("continuation", state.as_str()),
+        pair("tool", "execute_trade"),
+        pair("params_s256", silent.operation.params_s256.as_str()),
+        pair("jkt", key.as_str()),
+    ];
+    assert_eq!(form("/consume", 0), members);
+    members.push(pair("answers_s256", state.as_str()));
+    assert_eq!(form("/consume", 1), members);
+
+    let report = AccessReport {
+        family: "f".parse().unwrap(),
+        tool: "execute_trade".parse().unwrap(),
+        params_s256: None,
+        summary: None,
+        continuation: Some(state.clone()),
+    };
+    authority.report(&report).await.unwrap();
+    let reported: serde_json::Value =
+        serde_json::from_slice(wire.sent_to("/audit/access")[0].body()).unwrap();
+    assert_eq!(reported, json!({ "family": "f", "tool": "execute_trade", "continuation": state.as_str() }));
+}
+
 #[tokio::test]
 async fn a_pat_is_renewed_before_it_ends_and_once_after_a_401() {
     let refused = || Ok((401, String::new()));

@@ -16,7 +16,7 @@ fn sessions(capacity: usize) -> Sessions {
 }
 
 fn open(sessions: &Sessions) -> Option<Arc<Visit>> {
-    sessions.has_room().then(|| sessions.open(&HeaderValue::from_static("theirs")).unwrap())
+    sessions.has_room().then(|| sessions.open(&HeaderValue::from_static("theirs"), None).unwrap())
 }
 
 fn head(visit: &Visit) -> Head {
@@ -119,7 +119,7 @@ async fn an_idle_session_is_forgotten() {
 async fn a_name_that_cannot_be_kept_opens_nothing() {
     let sessions = sessions(3);
     for name in [vec![b'x'; LONGEST + 1], b" ".to_vec(), vec![0xe9]] {
-        assert!(sessions.open(&HeaderValue::from_bytes(&name).unwrap()).is_none());
+        assert!(sessions.open(&HeaderValue::from_bytes(&name).unwrap(), None).is_none());
     }
     assert!(sessions.table().by_id.is_empty());
 }

@@ -60,6 +60,10 @@ fn told_as_json(verdict: &Verdict<()>) -> Value {
             }
             told
         }
+        Verdict::Policy(refusal) => {
+            json!({ "kind": "policy", "jsonrpc": refusal.code, "category": refusal.category })
+        }
+        Verdict::Bearer(challenge) => json!({ "kind": "bearer", "shown": challenge.shown }),
         Verdict::Fault(fault) => json!({
             "kind": "fault", "status": fault.http_status, "jsonrpc": fault.jsonrpc_code, "error": fault.error
         }),

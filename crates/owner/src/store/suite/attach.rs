@@ -96,7 +96,7 @@ pub fn an_approval_nobody_heard_of_is_issued_once(place: &dyn Place) {
     let issued = said.granted();
     assert_eq!(stage.found(1, &lost), Found::Dead(Inactive::Revoked));
     assert!(!stage.consume(0, &lost, "a").consumed);
-    let Found::Live(grant) = stage.found(0, &issued) else { panic!("the second grant lives") };
+    let Found::Live(grant, _) = stage.found(0, &issued) else { panic!("the second grant lives") };
     assert_eq!(grant.exp, NOW.plus(3600));
     assert!(stage.consume(1, &issued, "b").consumed);
     assert_eq!(stage.kinds(&family), [Kind::Promised, Kind::Connected, Kind::Approved]);
@@ -113,11 +113,11 @@ pub fn a_grant_that_was_shown_is_asked_for_afresh(place: &dyn Place) {
     let agent = stage.stranger();
     let (_, ticket) = approved(&stage, &agent);
     let shown = stage.poll(0, &ticket).granted();
-    assert!(matches!(stage.found(0, &shown), Found::Live(_)));
+    assert!(matches!(stage.found(0, &shown), Found::Live(..)));
     let (family, said) = ask(&stage, &agent);
     said.waits();
     assert_eq!(waiting(&stage), [family]);
-    assert!(matches!(stage.found(1, &shown), Found::Live(_)));
+    assert!(matches!(stage.found(1, &shown), Found::Live(..)));
     let spender = stage.stranger();
     let (_, ticket) = approved(&stage, &spender);
     let spent = stage.poll(0, &ticket).granted();

@@ -139,7 +139,7 @@ pub fn an_approval_cannot_be_borrowed(place: &dyn Place) {
     let ticket = stage.commit(0, &holder, &ticket, &proffer).waits();
     assert_eq!(stage.decide(0, &proffer.family, Answer::Approved), Some(()));
     let token = stage.advance(0, &ticket, agreed, NOW).granted();
-    let crate::store::Found::Live(grant) = stage.found(0, &token) else { panic!("live") };
+    let crate::store::Found::Live(grant, _) = stage.found(0, &token) else { panic!("live") };
     assert_eq!(grant.cnf.jwk, holder.jwk());
 }
 

@@ -50,7 +50,7 @@ pub fn an_ending_ends_everything(place: &dyn Place) {
     assert!(matches!(stage.poll(0, &waiting), Said::Lost | Said::Refused(_)));
     assert_eq!(stage.decide(0, &family, Answer::Approved), None);
     assert!(wait(stage.any(0).pending(&stage.alice, NOW)).unwrap().is_empty());
-    assert!(matches!(stage.found(1, &theirs), Found::Live(_)));
+    assert!(matches!(stage.found(1, &theirs), Found::Live(..)));
     let row = stage.rows(&stage.alice).pop().unwrap().record;
     assert_eq!((row.kind, row.handle, row.author), (Kind::Revoked, Some(agent.handle()), herself()));
     assert_eq!(revoke(&stage, 0, &stage.stranger()), None);
@@ -71,7 +71,7 @@ pub fn readmission_revives_nothing(place: &dyn Place) {
     assert_eq!(stage.decide(1, &family, Answer::Approved), Some(()));
     let new = stage.poll(0, &ticket).granted();
 
-    assert!(matches!(stage.found(0, &new), Found::Live(_)));
+    assert!(matches!(stage.found(0, &new), Found::Live(..)));
     assert!(old.iter().all(|token| stage.found(1, token) == Found::Dead(Inactive::Revoked)));
     assert_eq!(stage.consume(0, &old[1], "try"), refused("revoked"));
     assert!(matches!(stage.poll(0, &unclaimed), Said::Lost | Said::Refused(_)));
@@ -196,7 +196,7 @@ pub fn an_ending_is_seen_at_once(place: &dyn Place) {
         let (_, token) = stage.reusable(&agent);
         let look = || {
             let seen: Vec<bool> =
-                (0..200).map(|caller| matches!(stage.found(caller, &token), Found::Live(_))).collect();
+                (0..200).map(|caller| matches!(stage.found(caller, &token), Found::Live(..))).collect();
             assert!(seen.is_sorted_by(|before, after| before >= after), "a dead grant came alive");
         };
         let end = || {

@@ -7,6 +7,7 @@ use super::grants::{refused, spent};
 use super::race::{CALLERS, PAIRS, ROUNDS, both, race, wait};
 use super::stage::{LOOK, NOW, SERVER, Stage, TRADE, herself, published, unit};
 use crate::ledger::{Kind, Row};
+use crate::registry::Standing;
 use crate::store::{Digest, Edit, Found, MOST_ROUNDS, Saved};
 use crate::unit::{Unfit, Unit};
 use sayso_protocol::payload::operation::Operation;
@@ -58,7 +59,7 @@ impl Made {
     fn on(stage: &Stage) -> Self {
         let agent = stage.admitted();
         let (family, token) = stage.single_use(&agent);
-        let Found::Live(grant) = stage.found(0, &token) else { panic!("the grant lives") };
+        let Found::Live(grant, _) = stage.found(0, &token) else { panic!("the grant lives") };
         assert!(grant.continuation.is_none());
         let operation = grant.operation.unwrap();
         assert_eq!(stage.consume(1, &token, "the-call"), spent());
@@ -92,7 +93,7 @@ pub fn a_round_is_taken_once(place: &dyn Place) {
     for _ in 0..ROUNDS {
         let made = Made::on(&stage);
         assert!(offer(&stage, 0, &made.family, "one"));
-        let Found::Live(grant) = found(&stage, 1, &made.token, "one", NOW) else { panic!("it waits") };
+        let Found::Live(grant, _) = found(&stage, 1, &made.token, "one", NOW) else { panic!("it waits") };
         assert_eq!((grant.continuation, grant.bind, grant.single_use), (Some(state("one")), true, true));
         let round = made.round("one");
         let replies = race(CALLERS, |caller| {
@@ -161,14 +162,14 @@ pub fn a_round_is_of_one_call(place: &dyn Place) {
     // A grant that is not spent yet carries no round, and neither does one for many calls.
     let (family, unspent) = stage.single_use(&other.agent);
     assert!(!offer(&stage, 0, &family, "asked"));
-    let Found::Live(grant) = found(&stage, 0, &unspent, "asked", NOW) else { panic!("it lives") };
+    let Found::Live(grant, _) = found(&stage, 0, &unspent, "asked", NOW) else { panic!("it lives") };
     assert_eq!((grant.continuation, grant.bind), (None, true));
     let round = Continuation { operation: grant.operation.unwrap(), ..other.round("asked") };
     assert_eq!(resume(&stage, 0, &unspent, "try", &round, NOW), refused(UNKNOWN_CONTINUATION));
     assert_eq!(stage.consume(0, &unspent, "try"), spent());
     let (family, many) = stage.reusable(&other.agent);
     assert!(!offer(&stage, 0, &family, "asked"));
-    let Found::Live(grant) = found(&stage, 0, &many, "asked", NOW) else { panic!("it lives") };
+    let Found::Live(grant, _) = found(&stage, 0, &many, "asked", NOW) else { panic!("it lives") };
     assert_eq!((grant.continuation, grant.bind), (None, false));
 }
 
@@ -195,6 +196,7 @@ pub fn no_round_outlives_what_it_stands_on(place: &dyn Place) {
     bind(&stage, 1, "trading", false).unwrap();
     gone(&made, UNKNOWN_CONTINUATION, NOW, "she allows rounds no more");
     bind(&stage, 0, "trading", true).unwrap();
+    gone(&made, UNKNOWN_CONTINUATION, NOW, "she allows rounds again");
 
     let made = waiting();
     let publish = |definition: Option<S256>| {
@@ -204,6 +206,11 @@ pub fn no_round_outlives_what_it_stands_on(place: &dyn Place) {
     publish(Some(state("another tool")));
     gone(&made, UNKNOWN_CONTINUATION, NOW, "the tool changed");
     publish(None);
+    let made = waiting();
+    wait(stage.any(0).pull(&stage.alice, &stage.server, &[published(LOOK)], NOW)).unwrap();
+    gone(&made, UNKNOWN_CONTINUATION, NOW, "the tool went");
+    publish(None);
+    gone(&made, UNKNOWN_CONTINUATION, NOW, "the tool came back");
 
     let made = waiting();
     wait(stage.any(0).delete_unit(&stage.alice, &"trading".parse().unwrap(), &herself(), NOW))
@@ -211,10 +218,19 @@ pub fn no_round_outlives_what_it_stands_on(place: &dyn Place) {
         .unwrap();
     gone(&made, UNKNOWN_CONTINUATION, NOW, "its unit");
     stage.create(&stage.alice, &Unit { bind: true, ..unit("trading", TRADE, true) });
+    gone(&made, UNKNOWN_CONTINUATION, NOW, "another unit of its name");
 
     let made = waiting();
     wait(stage.any(0).revoke(&stage.alice, &made.agent.handle(), &herself(), NOW)).unwrap().unwrap();
     gone(&made, "connection_revoked", NOW, "the connection");
+
+    let made = waiting();
+    let judge = |standing| {
+        let (owner, server) = (&stage.alice, &stage.server);
+        wait(stage.any(0).judge_resource_server(owner, server, standing, &herself(), NOW)).unwrap().unwrap();
+    };
+    judge(Standing::Revoked);
+    gone(&made, "revoked", NOW, "the server");
 }
 
 /// Taking a round while she ends the connection: it was taken before, or not at all.

@@ -192,7 +192,7 @@ pub fn a_server_moves_with_its_key(place: &dyn Place) {
     // Her units and her connection are at the new address.
     stage.server = MOVED.parse().unwrap();
     let (_, token) = stage.reusable(&agent);
-    assert!(matches!(stage.found(0, &token), Found::Live(_)));
+    assert!(matches!(stage.found(0, &token), Found::Live(..)));
 }
 
 /// Racing uses of one signature: one is the first.

@@ -1,0 +1,114 @@
+//! What is told of every decision, and what somebody should know of a mapping.
+//!
+//! Names come from closed lists, digests from the listing and the id from us; what an argument or a claim holds is told
+//! only where an operator switched that on, and then as it was put to the decision point and no more: an input that the
+//! mapping leaves out is not covered by the decision (COAZ-MCP-90).
+
+use sayso_coaz::{Asked, Category, Fault, Operation, Source};
+use sayso_protocol::ToolName;
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Mappings that were warned about and are remembered.
+const WARNED: usize = 4096;
+/// Most bytes of a question in the log.
+const SHOWN: usize = 8 << 10;
+
+/// How a question ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Permit,
+    Deny,
+    Fault,
+}
+
+impl Outcome {
+    pub(super) fn of(decided: &Result<(), Fault>) -> Self {
+        match decided {
+            Ok(()) => Outcome::Permit,
+            Err(fault) if fault.category() == Category::Denied => Outcome::Deny,
+            Err(_) => Outcome::Fault,
+        }
+    }
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Outcome::Permit => "permit",
+            Outcome::Deny => "deny",
+            Outcome::Fault => "fault",
+        }
+    }
+}
+
+/// Tells of decisions.
+pub(super) struct Audit {
+    arguments: bool,
+    warned: Mutex<BTreeSet<String>>,
+}
+
+impl Audit {
+    pub(super) fn new(arguments: bool) -> Self {
+        Self { arguments, warned: Mutex::default() }
+    }
+
+    /// One event for one decision.
+    pub(super) fn tell(
+        &self,
+        request_id: &str,
+        operation: Operation<'_>,
+        asked: &Asked,
+        outcome: Outcome,
+        took: Duration,
+    ) {
+        // INVARIANT: a method that was mapped is one of those that have a mapping.
+        let (method, tool) = (operation.method, operation.tool().and_then(name));
+        let tool = tool.as_ref().map(ToolName::as_str);
+        let source = match asked.source {
+            Source::Default => "default",
+            Source::Declared => "declared",
+        };
+        let mapping = asked.mapping.as_ref().map(ToString::to_string);
+        let latency_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        let decision = outcome.as_str();
+        let question = self.arguments.then(|| shown(asked));
+        tracing::info!(
+            request_id,
+            method,
+            tool,
+            source,
+            mapping,
+            decision,
+            latency_ms,
+            question,
+            "policy.decided"
+        );
+    }
+
+    /// Once for each mapping: that its subject is the word of its author (COAZ-MCP-58).
+    pub(super) fn warn(&self, tool: Option<&str>, asked: &Asked) {
+        let (Some(tool), Some(mapping)) = (tool.and_then(name), &asked.mapping) else { return };
+        for warning in &asked.warnings {
+            let notice = warning.notice.as_str();
+            let mark = format!("{notice} {mapping} {tool}");
+            let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+            if warned.len() < WARNED && warned.insert(mark) {
+                let (tool, mapping) = (tool.as_str(), mapping.to_string());
+                tracing::warn!(tool, mapping, notice, "mapping.unverified: {}", warning.notice);
+            }
+        }
+    }
+}
+
+/// A tool's name as it may be told.
+fn name(tool: &str) -> Option<ToolName> {
+    ToolName::parse(tool).ok()
+}
+
+/// What was asked, its beginning if it is long.
+fn shown(asked: &Asked) -> String {
+    let text = asked.request.body().unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let cut = (0..=SHOWN.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+    text.get(..cut).unwrap_or_default().to_owned()
+}

@@ -1,0 +1,190 @@
+//! What the schema has in each place, and values of JSON put into those places.
+//!
+//! What the schema does not declare is left out: a valid policy cannot read it. Null is left out as well, for Cedar has
+//! none. Anything else that does not fit is a fault with its place, and nothing is rounded or converted.
+
+use super::number;
+use super::question::Unheld;
+use cedar_policy::{EntityId, EntityTypeName, EntityUid, RestrictedExpression};
+use cedar_policy_core::validator::types::{Attributes, EntityKind, Type};
+use sayso_coaz::answer::AnswerFault;
+use sayso_protocol::Json;
+use sayso_protocol::json::Limits;
+use std::collections::BTreeMap;
+
+/// Values and bytes of text one request may put into attributes.
+const MOST: usize = 1 << 20;
+/// What one value counts for beside its text.
+const VALUE: usize = 64;
+
+/// What a place holds.
+#[derive(Debug)]
+pub(super) enum Shape {
+    Bool,
+    Long,
+    Text,
+    Decimal,
+    Entity(EntityTypeName),
+    Set(Box<Shape>),
+    Record(Record),
+}
+
+/// Attributes by name.
+#[derive(Debug, Default)]
+pub(super) struct Record(BTreeMap<String, Attribute>);
+
+#[derive(Debug)]
+struct Attribute {
+    shape: Shape,
+    required: bool,
+}
+
+/// What is left of the bound of one request.
+pub(super) struct Meter(usize);
+
+impl Meter {
+    pub(super) fn new() -> Self {
+        Self(MOST)
+    }
+
+    fn take(&mut self, bytes: usize, place: &str) -> Result<(), Unheld> {
+        let left = self.0.checked_sub(VALUE + bytes);
+        self.0 = left.ok_or_else(|| AnswerFault::TooMuch.at(place))?;
+        Ok(())
+    }
+}
+
+/// A fault, at a place.
+trait At {
+    fn at(self, place: &str) -> Unheld;
+}
+
+impl At for AnswerFault {
+    fn at(self, place: &str) -> Unheld {
+        Unheld { place: place.to_owned(), fault: self }
+    }
+}
+
+impl Shape {
+    /// A type of a resolved schema; none for what cannot stand in a schema of ours.
+    fn of(kind: &Type) -> Option<Shape> {
+        Some(match kind {
+            Type::Bool(_) => Shape::Bool,
+            Type::Long => Shape::Long,
+            Type::String => Shape::Text,
+            Type::Entity(EntityKind::Entity(one)) => {
+                Shape::Entity(EntityTypeName::from(one.get_single_entity()?.clone()))
+            }
+            Type::Set { element_type } => Shape::Set(Box::new(Shape::of(element_type.as_deref()?)?)),
+            Type::Record { attrs, .. } => Shape::Record(Record::of(attrs)?),
+            Type::ExtensionType { name } if name.to_string() == "decimal" => Shape::Decimal,
+            Type::Never | Type::Entity(EntityKind::AnyEntity) | Type::ExtensionType { .. } => return None,
+        })
+    }
+
+    fn put(&self, value: &Json, place: &str, meter: &mut Meter) -> Result<RestrictedExpression, Unheld> {
+        meter.take(value.as_str().map_or(0, str::len), place)?;
+        let unfit = || AnswerFault::Unfit.at(place);
+        match (self, value) {
+            (Shape::Bool, Json::Bool(value)) => Ok(RestrictedExpression::new_bool(*value)),
+            (Shape::Text, Json::String(text)) => Ok(RestrictedExpression::new_string(text.clone())),
+            (Shape::Long, Json::Number(number)) => {
+                let whole = number::whole(number.text()).ok_or_else(|| AnswerFault::Number.at(place))?;
+                Ok(RestrictedExpression::new_long(whole))
+            }
+            (Shape::Decimal, Json::Number(number)) => decimal(number.text(), place),
+            // Peers that fear for their fractions write them as texts.
+            (Shape::Decimal, Json::String(text)) => match Json::parse(text.as_bytes(), Limits::default()) {
+                Ok(Json::Number(number)) => decimal(number.text(), place),
+                _ => Err(unfit()),
+            },
+            (Shape::Entity(kind), named) => {
+                let id = entity(kind, named).ok_or_else(unfit)?;
+                Ok(RestrictedExpression::new_entity_uid(EntityUid::from_type_name_and_id(
+                    kind.clone(),
+                    EntityId::new(id),
+                )))
+            }
+            (Shape::Set(element), Json::Array(values)) => {
+                let kept = values.iter().filter(|value| !is_null(value, place));
+                let values = kept.map(|value| element.put(value, place, meter));
+                Ok(RestrictedExpression::new_set(values.collect::<Result<Vec<_>, _>>()?))
+            }
+            (Shape::Record(record), members @ Json::Object(_)) => {
+                let members = record.put(Some(members), place, meter)?;
+                RestrictedExpression::new_record(members).map_err(|_| unfit())
+            }
+            _ => Err(unfit()),
+        }
+    }
+}
+
+impl Record {
+    /// The attributes of a resolved schema.
+    pub(super) fn of(attributes: &Attributes) -> Option<Record> {
+        let attribute = |required, kind| Some(Attribute { shape: Shape::of(kind)?, required });
+        let all = attributes
+            .iter()
+            .map(|(name, it)| Some((name.to_string(), attribute(it.is_required, &it.attr_type)?)));
+        all.collect::<Option<_>>().map(Record)
+    }
+
+    /// The record a type is.
+    pub(super) fn of_type(kind: &Type) -> Option<Record> {
+        match Shape::of(kind)? {
+            Shape::Record(record) => Some(record),
+            _ => None,
+        }
+    }
+
+    /// Whether there is an attribute of this name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// Puts what is declared of an object into it.
+    pub(super) fn put(
+        &self,
+        members: Option<&Json>,
+        place: &str,
+        meter: &mut Meter,
+    ) -> Result<Vec<(String, RestrictedExpression)>, Unheld> {
+        let mut all = Vec::with_capacity(self.0.len());
+        for (name, attribute) in &self.0 {
+            let inside = || format!("{place}.{name}");
+            let value = members.and_then(|members| members.get(name));
+            match value.filter(|value| !is_null(value, name)) {
+                Some(value) => all.push((name.clone(), attribute.shape.put(value, &inside(), meter)?)),
+                None if attribute.required => return Err(AnswerFault::Unfit.at(&inside())),
+                None => {}
+            }
+        }
+        Ok(all)
+    }
+}
+
+fn decimal(text: &str, place: &str) -> Result<RestrictedExpression, Unheld> {
+    let text = number::decimal(text).ok_or_else(|| AnswerFault::Number.at(place))?;
+    Ok(RestrictedExpression::new_decimal(text))
+}
+
+/// Cedar has no null; what is null is not there.
+fn is_null(value: &Json, name: &str) -> bool {
+    let null = *value == Json::Null;
+    if null {
+        tracing::warn!(name, "policy.null_left_out");
+    }
+    null
+}
+
+/// The id of an entity: its text, where the schema says of which type it is, or an object that says both.
+fn entity<'a>(kind: &EntityTypeName, named: &'a Json) -> Option<&'a str> {
+    match named {
+        Json::String(id) => Some(id),
+        Json::Object(_) => {
+            let text = |name: &str| named.get(name).and_then(Json::as_str);
+            text("id").filter(|_| text("type") == Some(&kind.to_string()))
+        }
+        _ => None,
+    }
+}

@@ -12,6 +12,7 @@ pub mod agreement;
 pub mod answer;
 pub mod challenge;
 pub mod coaz;
+pub mod credential;
 pub mod engine;
 pub mod ext_authz;
 mod framed;
@@ -37,11 +38,12 @@ pub mod token_form;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 21] = [
+pub const TARGETS: [Target; 22] = [
     ("agreement", agreement::check),
     ("answer", answer::check),
     ("challenge", challenge::check),
     ("coaz", coaz::check),
+    ("credential", credential::check),
     ("engine", engine::check),
     ("ext_authz", ext_authz::check),
     ("guard", guard::check),

@@ -15,6 +15,7 @@ use crate::fault::{BadArguments, BadDemand, Fault};
 use crate::folder::FolderFault;
 use crate::identity::Keystore;
 use crate::negotiate::{About, Consent, End, Negotiation, News, Party};
+use crate::shows::Shows;
 use crate::wallet::{Grant, Reference, Wallet, Wanted};
 use attempt::Attempt;
 use sayso_fetch::FetchError;
@@ -48,6 +49,8 @@ pub struct Errand {
     params_s256: S256,
     /// The key to use in place of the authority's own.
     pub key: Option<SigningKey>,
+    /// What to show beside the key; nothing unless it is set.
+    pub shows: Shows,
     /// Why, for the owner to read.
     pub reason: Option<String>,
     /// How long to wait for the owner, in seconds.
@@ -113,7 +116,16 @@ impl Errand {
             return Err(BadArguments::Inexact.into());
         }
         let resource = resource.to_owned();
-        Ok(Errand { resource, tool, arguments, params_s256, key: None, reason: None, wait: 0 })
+        Ok(Errand {
+            resource,
+            tool,
+            arguments,
+            params_s256,
+            key: None,
+            shows: Shows::default(),
+            reason: None,
+            wait: 0,
+        })
     }
 
     fn wanted<'a>(&'a self, reference: Option<Reference<'a>>) -> Wanted<'a> {
@@ -287,6 +299,7 @@ impl Agent {
             doors: &self.doors,
             pins: &self.pins,
             key: &key,
+            shows: &errand.shows,
             now: self.now,
             consent,
             arguments: &errand.arguments,

@@ -12,6 +12,7 @@ pub mod fault;
 mod folder;
 pub mod identity;
 mod negotiate;
+mod shows;
 mod wallet;
 
 pub use call::{Agent, Errand, Outcome, Refused};
@@ -20,4 +21,5 @@ pub use fault::Fault;
 pub use folder::FolderFault;
 pub use identity::{Identity, Keystore};
 pub use negotiate::{Ask, Consent, Decision, Narrower, News};
+pub use shows::{BadShow, CredentialFile, Credentials, Shown, Shows, authority_origin};
 pub use wallet::{Grant, Kept, Wallet};

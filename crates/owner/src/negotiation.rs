@@ -11,6 +11,7 @@
 //! `step` moves it by an agent's beat, `decision` by the owner; nobody else does. Waiting is a state that no
 //! message of the agent's changes.
 
+use crate::evidence::Evidence;
 use crate::ledger::Author;
 use crate::likeness;
 use crate::unit::Unit;
@@ -73,6 +74,9 @@ pub struct Commitment {
     pub definition: Option<S256>,
     /// What another agreement to the same is alike to (D-19).
     pub likeness: S256,
+    /// What was checked about the agent then.
+    #[serde(default)]
+    pub evidence: Evidence,
     /// When it was made.
     pub at: Timestamp,
 }
@@ -104,6 +108,7 @@ impl Commitment {
             mission: claims.mission.clone(),
             definition,
             likeness: likeness::of(agreement),
+            evidence: Evidence::of(agreement.credential(), None),
             at,
         }
     }

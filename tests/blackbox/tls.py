@@ -1,4 +1,4 @@
-"""An https origin on loopback whose certificate a process believes when SSL_CERT_FILE names `bundle`: pages by path, each
+"""An https origin on loopback whose certificate a process believes when SSL_CERT_FILE names the root: pages by path, each
 with its headers, and what was asked for. It serves whatever a test puts there and nothing else."""
 
 import datetime
@@ -14,22 +14,27 @@ from cryptography.x509.oid import NameOID
 
 
 def certificate(folder):
-    """A certificate of its own making for localhost, and its key, as files."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    """Who is believed, and for localhost a certificate by it with its key: three files."""
     now = datetime.datetime.now(datetime.timezone.utc)
     names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-    made = (x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
-            .serial_number(x509.random_serial_number()).not_valid_before(now - datetime.timedelta(hours=1))
-            .not_valid_after(now + datetime.timedelta(hours=1))
-            .add_extension(x509.SubjectAlternativeName(names), critical=False)
-            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            .sign(key, hashes.SHA256()))
-    bundle, private = folder / "origin.pem", folder / "origin.key"
-    bundle.write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    private.write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
-                                          serialization.NoEncryption()))
-    return bundle, private
+
+    def made(subject, key, issuer, signer, *extensions):
+        name = lambda text: x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+        builder = (x509.CertificateBuilder().subject_name(name(subject)).issuer_name(name(issuer))
+                   .public_key(key.public_key()).serial_number(x509.random_serial_number())
+                   .not_valid_before(now - datetime.timedelta(hours=1)).not_valid_after(now + datetime.timedelta(hours=1)))
+        for extension in extensions:
+            builder = builder.add_extension(extension, critical=isinstance(extension, x509.BasicConstraints))
+        return builder.sign(signer, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
+    root, leaf = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    bundle, public, private = folder / "root.pem", folder / "origin.pem", folder / "origin.key"
+    bundle.write_bytes(made("root", root, "root", root, x509.BasicConstraints(ca=True, path_length=0)))
+    public.write_bytes(made("origin", leaf, "root", root, x509.BasicConstraints(ca=False, path_length=None),
+                            x509.SubjectAlternativeName(names)))
+    private.write_bytes(leaf.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
+                                           serialization.NoEncryption()))
+    return bundle, public, private
 
 
 class Origin:
@@ -40,7 +45,7 @@ class Origin:
         handler = type("Handler", (_Handler,), {"origin": self})
         self.server = ThreadingHTTPServer(("127.0.0.1", port), handler)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(*files)
+        context.load_cert_chain(*files[1:])
         self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
         port = self.server.server_address[1]
         self.url = "https://localhost" if port == 443 else f"https://localhost:{port}"

@@ -14,6 +14,7 @@ from http_message_signatures import HTTPMessageVerifier, HTTPSignatureKeyResolve
 
 import town as towns
 from cast import binary, environment
+from stock import NODE
 from town import Town, free_port
 from wire import fetch_json, unb64
 
@@ -171,6 +172,22 @@ def test_a_python_verifier_accepts_each(wire):  # CORE-52 CORE-55 CORE-56 CORE-6
         if "signature-agent" in message.headers:
             assert "signature-agent" in covered and results[0].parameters["tag"] == "web-bot-auth"
     assert any("signature-agent" in Message(*request[:4]).headers for request in signed)
+
+
+def told_by_npm(jwks, messages):
+    asked = {"keys": jwks, "requests": [{"method": m.method, "url": m.url, "headers": m.headers} for m in messages]}
+    done = subprocess.run(["node", NODE / "verify.mjs"], input=json.dumps(asked), text=True, capture_output=True,
+                          cwd=NODE, timeout=60)
+    assert done.returncode == 0, done
+    return json.loads(done.stdout)
+
+
+def test_an_npm_verifier_accepts_each_and_nothing_altered(wire):  # CORE-55 CORE-56
+    signed, jwks = wire
+    told = told_by_npm(jwks, [Message(*request[:4]) for request in signed])
+    assert told == [True] * len(signed), Counter(map(str, told))
+    altered = [Message(origin, verb, target + "x", headers) for origin, verb, target, headers, _ in signed]
+    assert True not in told_by_npm(jwks, altered)
 
 
 def test_a_python_verifier_refuses_each_when_it_is_altered(wire):

@@ -80,7 +80,8 @@ impl Door for TcpListener {
 
     async fn meet(&self) -> std::io::Result<(TcpStream, IpAddr)> {
         let (stream, from) = self.accept().await?;
-        stream.set_nodelay(true)?;
+        // It fails when the peer is gone, which is seen when it is read.
+        let _ = stream.set_nodelay(true);
         Ok((stream, from.ip()))
     }
 }
@@ -148,6 +149,19 @@ async fn attend<D, T>(
     if tokio::time::timeout(GRACE, ended).await.is_err() {
         tracing::warn!("connections.cut");
     }
+}
+
+/// A connection in its place.
+async fn keep(place: Place, talking: impl Future<Output = ()>) {
+    talking.await;
+    drop(place);
+}
+
+/// How many connections there may be: fewer than usual where the system is short of descriptors.
+fn most() -> usize {
+    let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let share = descriptors.and_then(|count| usize::try_from(count / DESCRIPTORS).ok());
+    share.map_or(MOST, |share| share.clamp(16, MOST))
 }
 
 async fn talk<S>(stream: S, router: Router, line: Arc<Line>, closed: watch::Receiver<bool>)

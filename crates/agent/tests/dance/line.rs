@@ -24,16 +24,21 @@ async fn line(house: &House, agent: &Agent) -> Line {
 }
 
 async fn body(answer: Answer) -> (u16, String) {
-    let Answer::Carried(answer) = answer else { panic!("ended: {:?}", outcome(answer)) };
+    let carried = match answer {
+        Answer::Carried(answer) => Some(*answer),
+        Answer::Ended(_) => None,
+    };
+    let answer = carried.unwrap();
     let status = answer.status().as_u16();
     (status, String::from_utf8(answer.into_body().rest(1 << 20).await.unwrap().to_vec()).unwrap())
 }
 
 fn outcome(answer: Answer) -> Outcome {
-    match answer {
-        Answer::Ended(outcome) => outcome,
-        Answer::Carried(_) => panic!("carried"),
-    }
+    let ended = match answer {
+        Answer::Ended(outcome) => Some(outcome),
+        Answer::Carried(_) => None,
+    };
+    ended.unwrap()
 }
 
 fn claims(house: &House) -> usize {
@@ -122,8 +127,9 @@ async fn of_many_callers_one_negotiates() {
             errand
         })
         .collect();
-    let calls = errands.iter().map(|errand| async {
-        let answer = agent.call_on(&line, &letter(1), errand, &person).await;
+    let (agent, line, person) = (&agent, &line, &person);
+    let calls = errands.iter().map(|errand| async move {
+        let answer = agent.call_on(line, &letter(1), errand, person).await;
         body(answer.unwrap()).await.0
     });
     let answered = futures_all(calls).await;
@@ -249,9 +255,11 @@ async fn a_session_bound_to_a_key_is_spoken_in_with_it() {
     agent.listen(&line, &HeaderMap::new()).await.unwrap();
     agent.leave(&line, &HeaderMap::new()).await.unwrap();
     let seen = house.resource.seen();
-    for after in &seen[seen.len() - 3..] {
-        proven(after, &house.plan.gateway, &house.plan.agent_key());
-        assert_eq!(after.header("authorization"), None);
+    let [.., listed, heard, left] = &seen[..] else { panic!("three more") };
+    proven(listed, &house.plan.gateway, &house.plan.agent_key());
+    assert_eq!((heard.method.as_str(), left.method.as_str()), ("GET", "DELETE"));
+    for after in [listed, heard, left] {
+        assert!(after.header("signature").is_some() && after.header("authorization").is_none());
     }
 }
 

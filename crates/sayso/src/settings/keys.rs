@@ -28,6 +28,11 @@ pub(super) const KEYS: &[Key] = &[
     },
     Key { name: "store.url", default: "", help: "sqlite:PATH; sayso.db in the data folder when unset" },
     Key { name: "authority.require_signed_polls", default: "false", help: "whether polls must be signed" },
+    Key {
+        name: "authority.trusted_agent_issuers",
+        default: "",
+        help: "issuers whose credentials name agents, https origins, comma-separated; nobody's when unset",
+    },
     Key { name: "authority.interval", default: "1", help: "seconds between an agent's polls" },
     Key {
         name: "gateway.upstream",
@@ -188,7 +193,8 @@ pub(super) const KEYS: &[Key] = &[
 ];
 
 /// Keys whose value is a list.
-pub(super) const LISTS: [&str; 9] = [
+pub(super) const LISTS: [&str; 10] = [
+    "authority.trusted_agent_issuers",
     "gateway.allowed_origins",
     "gateway.upstream_env",
     "gateway.enforce",

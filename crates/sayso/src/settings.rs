@@ -172,11 +172,11 @@ impl Settings {
     /// # Errors
     /// When it is none of them; empty is not taken for "nobody", which has to be said.
     pub(crate) fn asked(&self) -> anyhow::Result<Asked> {
-        let asked: Vec<&str> = self
-            .text("gateway.enforce")
-            .map(|text| text.split(',').map(str::trim).collect())
-            .unwrap_or_default();
-        let asked = if asked.as_slice() == [EMPTY] { Some(Asked::Nobody) } else { Asked::these(&asked) };
+        let asked = match self.text("gateway.enforce") {
+            None => None,
+            Some(EMPTY) => Some(Asked::Nobody),
+            Some(text) => Asked::these(&text.split(',').map(str::trim).collect::<Vec<_>>()),
+        };
         asked.context("`gateway.enforce` must be uma, coaz, or both; or [] to forward whatever is a message")
     }
 

@@ -6,14 +6,15 @@ use super::standing::{self, Answer, grant, one_trade, reading, signed, signed_by
 use super::vectors::{self, STAGE, Stage};
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request};
-use sayso_enforce::Authority;
+use sayso_enforce::{Authority, Enforcement};
 use sayso_protocol::{SigningKey, Timestamp};
 use sayso_testkit::source;
 use serde_json::Value;
 use std::sync::Arc;
 
 /// Where the signature vectors are set, and the key they are made by.
-const THERE: Stage = Stage { public: "https://gateway.example", now: Timestamp(1_800_000_000) };
+const THERE: Stage =
+    Stage { public: "https://gateway.example", now: Timestamp(1_800_000_000), enforcement: Enforcement::Uma };
 
 fn vectors_of_signatures() -> Vec<Value> {
     let mut found = Vec::new();

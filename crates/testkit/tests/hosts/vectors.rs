@@ -99,7 +99,7 @@ fn of(file: &Value) -> Vec<Vector> {
         introspection: vector["introspection"].clone(),
         consume: vector["consume"].clone(),
         asked: serde_json::from_value(vector["asked"].clone()).unwrap_or_default(),
-        policy: vector["says"].as_str().map(|says| Scripted::alone(says)),
+        policy: vector["says"].as_str().map(Scripted::alone),
         consulted: vector["consulted"].as_u64().unwrap_or_default(),
         request: vector["request"].clone(),
         verdict: vector["verdict"].clone(),

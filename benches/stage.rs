@@ -133,7 +133,7 @@ impl Stage {
         let draws = Draws { ticket: self.draw(), nonce: self.draw_half(), jti: self.draw_half() };
         let (house, next) = (self.house.clone(), Digest::of(&b64::encode(draws.ticket)));
         let speaker = match &beat {
-            Beat::Commit(agreement) => Some(Speaker::of(agreement)),
+            Beat::Commit(agreement, _) => Some(Speaker::of(agreement)),
             _ => None,
         };
         (next, speaker, Box::new(move |known, facts| step::step(&house, known, facts, &beat, &draws, NOW)))
@@ -179,7 +179,7 @@ impl Stage {
             reason: None,
             mission: None,
         };
-        Beat::Commit(Box::new(SignedAgreement::read(&sign(&self.agent, &claims).unwrap()).unwrap()))
+        Beat::Commit(Box::new(SignedAgreement::read(&sign(&self.agent, &claims).unwrap()).unwrap()), None)
     }
 
     pub(crate) async fn advance(&self, ticket: &str, beat: Beat) -> TokenReply {

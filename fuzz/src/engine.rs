@@ -71,6 +71,7 @@ pub fn check(bytes: &[u8]) {
             assert!(!asked.contains(&"consume") && !refusal.spent, "spent, and refused");
             assert!(refusal.code.status() >= 400);
         }
+        Verdict::Policy(_) | Verdict::Bearer(_) => panic!("the owner alone is asked here"),
         Verdict::Fault(fault) => {
             assert!(asked.is_empty(), "asked about what is no message");
             assert!(Json::parse(&fault.body(), Limits::default()).is_ok() && fault.http_status >= 200);
@@ -226,6 +227,8 @@ impl Scripted {
             operation: self.single.then(operation),
             bind: false,
             continuation: None,
+            sub: None,
+            client_id: None,
         }
     }
 }

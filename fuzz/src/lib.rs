@@ -13,6 +13,7 @@ pub mod agreement;
 pub mod answer;
 pub mod challenge;
 pub mod coaz;
+pub mod credential;
 pub mod engine;
 pub mod ext_authz;
 mod framed;
@@ -38,12 +39,13 @@ pub mod token_form;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 22] = [
+pub const TARGETS: [Target; 23] = [
     ("access_token", access_token::check),
     ("agreement", agreement::check),
     ("answer", answer::check),
     ("challenge", challenge::check),
     ("coaz", coaz::check),
+    ("credential", credential::check),
     ("engine", engine::check),
     ("ext_authz", ext_authz::check),
     ("guard", guard::check),

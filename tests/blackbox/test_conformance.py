@@ -2,11 +2,12 @@
 outcomes as directly where nothing is enforced, and where something is, exactly what the method table takes away."""
 
 import json
+import sys
 
 import pytest
 
-from stock import Front
-from suite import OLDER, REVISIONS, gateway, run, run_together, scored, served
+from stock import HERE, Front
+from suite import CLIENT_SCENARIOS, OLDER, REVISIONS, gateway, run, run_client, run_together, scored, served
 from test_metrics import scrape
 
 SCORED = {"2025-11-25": 30, "2026-07-28": 37}
@@ -203,3 +204,15 @@ def test_headers_that_say_otherwise_are_refused_here(directly, enforced):  # MCP
     assert found.checks["http-custom-header-server-validation", "sep-2243-server-reject-param-mismatch", "SUCCESS"] == 3
     # Five of standard headers, three of mirrored ones, one of the revision.
     assert refused["header_body_mismatch"] + refused["missing_routing_headers"] >= 9, refused
+
+
+# --- the suite's servers, and a client that meets them ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("revision, scenario", [(revision, one) for revision, of in CLIENT_SCENARIOS.items() for one in of])
+def test_a_client_meets_the_suites_server_as_directly(tmp_path, revision, scenario):  # D-6 D-10 D-13
+    """What the suite sees of a stock client through a gateway is what it sees without one, and all of it succeeds."""
+    alone = run_client(revision, scenario, tmp_path / "alone")
+    found = run_client(revision, scenario, tmp_path / "through", sys.executable, HERE / "behind.py")
+    assert not alone.failing(), alone.said_of(alone.failing())
+    same(found.checks, alone.checks, found)

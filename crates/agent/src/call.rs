@@ -19,6 +19,7 @@ use crate::folder::FolderFault;
 use crate::identity::Keystore;
 use crate::negotiate::Consent;
 use crate::secret::Secrets;
+use crate::shows::Shows;
 use crate::stop::Stop;
 use crate::turns::Turns;
 use crate::wallet::{Reference, Wallet, Wanted};
@@ -51,6 +52,8 @@ pub struct Errand {
     params_s256: S256,
     /// The key to use in place of the authority's own.
     pub key: Option<SigningKey>,
+    /// What to show beside the key; nothing unless it is set.
+    pub shows: Shows,
     /// Why, for the owner to read.
     pub reason: Option<String>,
     /// How long to wait for the owner, in seconds.
@@ -124,7 +127,17 @@ impl Errand {
             return Err(BadArguments::Inexact.into());
         }
         let resource = resource.to_owned();
-        Ok(Errand { resource, tool, arguments, params_s256, key: None, reason: None, wait: 0, stop: None })
+        Ok(Errand {
+            resource,
+            tool,
+            arguments,
+            params_s256,
+            key: None,
+            shows: Shows::default(),
+            reason: None,
+            wait: 0,
+            stop: None,
+        })
     }
 
     /// The tool.

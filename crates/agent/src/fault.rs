@@ -2,6 +2,7 @@
 //! It keeps strangers' words out: what a peer wrote travels in outcomes, never in an error.
 
 use crate::folder::FolderFault;
+use crate::shows::BadShow;
 use sayso_fetch::FetchError;
 use sayso_protocol::canon::CanonError;
 use sayso_protocol::envelope::rfc9728::BadDocument;
@@ -25,6 +26,9 @@ pub enum Fault {
     /// A file of the agent's own.
     #[error(transparent)]
     Folder(#[from] FolderFault),
+    /// What it shows of itself cannot be shown.
+    #[error(transparent)]
+    Show(#[from] BadShow),
     /// The system has no randomness to give.
     #[error("the system gives no random bytes")]
     Random,
@@ -207,7 +211,9 @@ impl Fault {
     /// The kind of fault.
     pub fn kind(&self) -> Kind {
         match self {
-            Fault::Resource | Fault::Arguments(_) | Fault::Unwritable | Fault::Folder(_) => Kind::Usage,
+            Fault::Resource | Fault::Arguments(_) | Fault::Unwritable | Fault::Folder(_) | Fault::Show(_) => {
+                Kind::Usage
+            }
             Fault::Unavailable { why: FetchError::Refused, .. } => Kind::Refused,
             Fault::Unavailable { .. } | Fault::Random | Fault::Server(BadServer::Behind(_)) => {
                 Kind::Unavailable

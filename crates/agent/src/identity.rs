@@ -2,6 +2,8 @@
 //! It keeps keys apart and private: one file each, 0600, PKCS#8, created by exactly one caller, and refused when
 //! others can read it. A key is used to sign agreements, polls and calls, elsewhere.
 
+mod rotation;
+
 use crate::fault::Fault;
 use crate::folder::{Folder, FolderFault, read_private};
 use sayso_protocol::canon::sha256;
@@ -55,11 +57,7 @@ impl Keystore {
         if let Some(key) = self.held(&name)? {
             return Ok(key);
         }
-        let mut seed = [0; 32];
-        getrandom::fill(&mut seed).map_err(|_| Fault::Random)?;
-        // What stands before a PEM's first line is for people (RFC 7468 section 2), and for `identities`.
-        let text = format!("{MARK}{origin}\n{}", SigningKey::seed_to_pem(&seed));
-        self.folder.create(&name, text.as_bytes())?;
+        self.folder.create(&name, drawn(issuer)?.as_bytes())?;
         // Read back, so that of two callers both use the key of the one who created it.
         let damaged = FolderFault::Damaged { path: self.folder.path_of(&name) };
         Ok(self.held(&name)?.ok_or(damaged)?)
@@ -106,6 +104,15 @@ pub fn read_key(path: &Path) -> Result<SigningKey, FolderFault> {
 fn parse(bytes: &[u8], path: &Path) -> Result<SigningKey, FolderFault> {
     let key = std::str::from_utf8(bytes).ok().and_then(|text| SigningKey::from_pem(text).ok());
     key.ok_or_else(|| FolderFault::Damaged { path: path.to_owned() })
+}
+
+/// A fresh key for the authority of this issuer, as a file holds it.
+fn drawn(issuer: &Url) -> Result<String, Fault> {
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).map_err(|_| Fault::Random)?;
+    // What stands before a PEM's first line is for people (RFC 7468 section 2), and for `identities`.
+    let origin = issuer.origin().ascii_serialization();
+    Ok(format!("{MARK}{origin}\n{}", SigningKey::seed_to_pem(&seed)))
 }
 
 fn file_name(origin: &str) -> String {

@@ -13,6 +13,7 @@ pub use terms::Narrower;
 use crate::discover::pins::Pins;
 use crate::discover::{Authority, Doors};
 use crate::fault::{BadDemand, Fault};
+use crate::shows::Shows;
 use crate::stop::Stop;
 use crate::turns::Turn;
 use crate::wallet::Grant;
@@ -22,7 +23,7 @@ use sayso_protocol::id::{NegotiationId, ResourceId, Timestamp, ToolName};
 use sayso_protocol::payload::negotiation::Answer;
 use sayso_protocol::payload::receipt::Receipt;
 use sayso_protocol::payload::terms::{Proffer, RequiredClaim};
-use sayso_protocol::{SigningKey, VerifyingKey};
+use sayso_protocol::{Handle, SigningKey, VerifyingKey};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -72,6 +73,9 @@ struct Committed {
     proffer: Proffer,
     agreement: S256,
     expires_in: i64,
+    /// Who agreed, where that is not the bare key.
+    #[serde(default)]
+    handle: Option<Handle>,
 }
 
 /// Whatever a negotiation needs from its surroundings.
@@ -79,6 +83,7 @@ pub(crate) struct Party<'a> {
     pub(crate) doors: &'a Doors,
     pub(crate) pins: &'a Pins,
     pub(crate) key: &'a SigningKey,
+    pub(crate) shows: &'a Shows,
     pub(crate) now: fn() -> Timestamp,
     pub(crate) consent: &'a dyn Consent,
     pub(crate) arguments: &'a Map<String, Value>,
@@ -225,7 +230,8 @@ impl Negotiation {
             }
         };
         let said = (party.arguments, party.reason);
-        let signed = terms::agree(&self.about, claim, &narrower, said, party.key, (party.now)())?;
+        let shown = party.shows.at(&self.authority.issuer, party.key, (party.now)())?;
+        let signed = terms::agree(&self.about, claim, &narrower, said, (party.key, &shown), (party.now)())?;
         let say = Say::Claim { token: &signed.token, format: &signed.format };
         let answered = present(door, &self.authority, ticket, say, None).await?;
         party.consent.tell(&News::Agreed);
@@ -233,6 +239,7 @@ impl Negotiation {
             proffer: proffer.clone(),
             agreement: s256_bytes(signed.compact.as_bytes()),
             expires_in: signed.expires_in,
+            handle: Some(shown.handle),
         };
         self.take(party, answered, Some(Box::new(committed))).await
     }
@@ -310,7 +317,7 @@ impl Negotiation {
         let read = Receipt::read(receipt, keys).map_err(|_| BadDemand::Receipt)?;
         let proffer = &committed.proffer;
         let same = read.iss == self.authority.issuer
-            && read.sub == crate::identity::handle_of(key)
+            && read.sub == *committed.handle.as_ref().unwrap_or(&crate::identity::handle_of(key))
             && read.agreement == committed.agreement
             && read.family == proffer.family
             && read.template_id == proffer.terms.template_id

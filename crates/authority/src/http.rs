@@ -77,6 +77,7 @@ fn owner_routes() -> Router<Arc<Authority>> {
         .route("/owner/pending/{family}/decision", post(owner::pending::decide))
         .route("/owner/connections", get(owner::connections::list))
         .route("/owner/connections/revoke", post(owner::connections::revoke))
+        .route("/owner/connections/relink", post(owner::relink::relink))
         .route("/owner/connections/{handle}/revoke", post(owner::connections::revoke_named))
         .route("/owner/resources", get(owner::resources::list))
         .route("/owner/resources/accept", post(owner::resources::accept))

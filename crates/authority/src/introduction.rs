@@ -68,7 +68,7 @@ impl Authority {
         if !could || received.headers.contains_key(AUTHORIZATION) {
             return Err(Refused::Unproven);
         }
-        let source = source(&client_id);
+        let source = Url::parse(client_id.as_str()).map(|url| source(&url)).unwrap_or_default();
         let claimed = Claimed { resource: &said.resource_uri, origin: client_id.as_str(), source: &source };
         let keys = self.look(&claimed).await?;
         match self.admit_newcomer(said, &client_id, &claimed, &keys, &signatures, received).await {
@@ -140,12 +140,12 @@ impl Authority {
 /// Whom an origin is counted under: its address, or the last two labels of its name, since one party may have any
 /// number of names below those. Where two labels are everybody's suffix, everybody under it shares the count. On this
 /// machine every port is a party of its own.
-fn source(origin: &ClientId) -> String {
-    let url = Url::parse(origin.as_str()).ok();
-    match url.as_ref().and_then(Url::host) {
-        Some(Host::Ipv4(address)) if address.is_loopback() => origin.to_string(),
-        Some(Host::Ipv6(address)) if address.is_loopback() => origin.to_string(),
-        Some(Host::Domain("localhost")) => origin.to_string(),
+pub(crate) fn source(url: &Url) -> String {
+    let origin = || url.origin().ascii_serialization();
+    match url.host() {
+        Some(Host::Ipv4(address)) if address.is_loopback() => origin(),
+        Some(Host::Ipv6(address)) if address.is_loopback() => origin(),
+        Some(Host::Domain("localhost")) => origin(),
         Some(Host::Ipv4(address)) => address.to_string(),
         // Whoever has one address of a network has them all.
         Some(Host::Ipv6(address)) => {
@@ -168,7 +168,7 @@ mod tests {
     // D-22
     #[test]
     fn names_below_one_name_are_one_source() {
-        let source = |origin: &str| source(&origin.parse().unwrap());
+        let source = |origin: &str| source(&Url::parse(origin).unwrap());
         for (origin, expected) in [
             ("https://rs.example", "rs.example"),
             ("https://a.b.rs.example:8443", "rs.example"),

@@ -4,14 +4,18 @@
 //! in one transaction (D-37). An enforcement point in the same process uses `protection` without HTTP.
 
 mod asked;
+mod checked;
 pub mod demo;
 mod egress;
 mod first;
+mod gather;
 mod http;
 mod introduction;
+mod issuers;
 mod judged;
 pub mod keys;
 mod observe;
+mod operators;
 mod portal;
 mod presentation;
 pub mod protection;
@@ -32,6 +36,7 @@ use sayso_owner::issue::Issuer;
 use sayso_owner::step::House;
 use sayso_owner::store::{Store, Unavailable};
 use sayso_owner::unit::Owner;
+use sayso_protocol::payload::credential::{self, IssuerKeys};
 use sayso_protocol::payload::edition::Edition;
 use sayso_protocol::ticket::Sealers;
 use sayso_protocol::{SigningKey, Timestamp, VerifyingKey, sig};
@@ -57,6 +62,8 @@ pub struct Config {
     pub require_signed_polls: bool,
     /// The owners served from the start.
     pub owners: Vec<Owner>,
+    /// The issuers of agent credentials that are believed: https origins. Nobody else is asked about an agent (CORE-50).
+    pub trusted_agent_issuers: Vec<String>,
     /// Where her page is, if there is one.
     pub portal: Option<Portal>,
     /// Who counts what is presented.
@@ -73,6 +80,7 @@ impl Config {
             edition: Edition::default(),
             require_signed_polls: false,
             owners: vec![],
+            trusted_agent_issuers: vec![],
             portal: None,
             observed: Observed::default(),
         }
@@ -93,6 +101,9 @@ pub enum SetUp {
     /// The portal would answer in the API's name.
     #[error("the portal needs a host name of its own, other than the API's")]
     PortalHost,
+    /// Something else than an origin is trusted with naming agents.
+    #[error("a trusted agent issuer must be an https origin without path, query or trailing slash")]
+    AgentIssuer,
     /// The store could not be asked.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
@@ -131,6 +142,9 @@ pub struct Authority {
     pub(crate) egress: Egress,
     pub(crate) servers: resource_server::Directory,
     pub(crate) newcomers: introduction::Newcomers,
+    pub(crate) agent_issuers: issuers::Issuers<IssuerKeys>,
+    pub(crate) looks: operators::Looks,
+    pub(crate) gathering: gather::Gathering,
     pub(crate) pulls: pull::Gate,
     pub(crate) streams: Arc<AtomicUsize>,
     /// True once the listener closes: what would go on for ever ends.
@@ -161,6 +175,9 @@ impl Authority {
         if config.portal.as_ref().is_some_and(|portal| hosts.iter().any(|host| portal.shares_name(host))) {
             return Err(SetUp::PortalHost);
         }
+        if !config.trusted_agent_issuers.iter().all(|issuer| credential::is_issuer(issuer)) {
+            return Err(SetUp::AgentIssuer);
+        }
         let house = House {
             terms_endpoint: format!("{}/terms", public.url),
             issuer: Issuer { url: public.url.clone(), grants: keys.grants, receipts: keys.receipts },
@@ -180,6 +197,9 @@ impl Authority {
             egress,
             servers: resource_server::Directory::default(),
             newcomers: introduction::Newcomers::default(),
+            agent_issuers: issuers::Issuers::of(&config.trusted_agent_issuers),
+            looks: operators::Looks::default(),
+            gathering: gather::Gathering::default(),
             pulls: pull::Gate::default(),
             streams: Arc::default(),
             closing: watch::Sender::new(false),

@@ -9,8 +9,6 @@ use sayso_owner::likeness::Speaker;
 use sayso_owner::negotiation::{Negotiation, State};
 use sayso_owner::step::{self, Beat, Draws, Step};
 use sayso_owner::store::{Advanced, Digest, StepFn, Unavailable};
-use sayso_protocol::payload::agreement::SignedAgreement;
-use sayso_protocol::payload::edition::Edition;
 use sayso_protocol::payload::negotiation::{TicketRequest, TokenError, TokenReply};
 use sayso_protocol::sig::{self, Profile};
 use sayso_protocol::{Jwk, NegotiationId, Timestamp, b64, ticket};
@@ -56,7 +54,7 @@ impl Authority {
             let Ok(attempt) = self.sealers.open(&request.ticket, self.now()) else {
                 return Ok(self.lost());
             };
-            let ready = self.prepare(request)?;
+            let ready = self.prepare(Self::first_beat(request))?;
             let speaker = ready.speaker.as_ref();
             (self.store.open(&attempt, ready.next, speaker, ready.step, ready.now).await?, ready.told)
         } else {
@@ -68,7 +66,11 @@ impl Authority {
             {
                 return Ok(TokenReply::refused(TokenError::InvalidClient, why));
             }
-            let ready = self.prepare(request)?;
+            let beat = match self.beat(request, spent, &peek).await {
+                Ok(beat) => beat,
+                Err(refused) => return Ok(refused),
+            };
+            let ready = self.prepare(beat)?;
             let speaker = ready.speaker.as_ref();
             (self.store.advance(spent, ready.next, speaker, ready.step, ready.now).await?, ready.told)
         };
@@ -134,13 +136,12 @@ impl Authority {
         }
     }
 
-    /// Reads what was presented and draws everything random, so that the step itself is pure.
-    fn prepare(&self, request: &TicketRequest) -> Result<Prepared, Unavailable> {
+    /// Draws everything random, so that the step itself is pure.
+    fn prepare(&self, beat: Beat) -> Result<Prepared, Unavailable> {
         let draws = Draws { ticket: draw()?, nonce: draw()?, jti: draw()? };
         let next = Digest::of(&b64::encode(draws.ticket));
-        let beat = beat(request);
         let speaker = match &beat {
-            Beat::Commit(agreement) => Some(Speaker::of(agreement)),
+            Beat::Commit(agreement, _) => Some(Speaker::of(agreement)),
             _ => None,
         };
         let (house, now, told) = (self.house.clone(), self.now(), Told::default());
@@ -155,21 +156,6 @@ impl Authority {
             step
         });
         Ok(Prepared { step, next, speaker, now, told })
-    }
-}
-
-/// What the agent presented. The agreement's signature is verified here, outside any transaction.
-fn beat(request: &TicketRequest) -> Beat {
-    if request.decline {
-        return Beat::Decline;
-    }
-    match &request.claim {
-        None => Beat::Present,
-        Some(claim) if !claim.format.as_deref().is_some_and(Edition::accepts_format) => Beat::OtherFormat,
-        Some(claim) => match SignedAgreement::read(&claim.token) {
-            Ok(agreement) => Beat::Commit(Box::new(agreement)),
-            Err(breach) => Beat::Unreadable(breach),
-        },
     }
 }
 

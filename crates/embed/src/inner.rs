@@ -1,22 +1,21 @@
 //! The way from the layer to the service it is around.
 //!
-//! What of the agent's headers goes on is a list, and what the server's author adds to it (D-10); a service that panics or fails broke the exchange off, and is
-//! never asked twice (D-14). One way is for one request.
+//! What of the agent's headers goes on is a list, and what the server's author adds to it (D-10); a service that panics or
+//! fails broke the exchange off, and is never asked twice (D-14). One way is for one request.
 
-use crate::layer::{Answers, BrokenOff, Inward};
+use crate::layer::{Answers, BrokenOff, Inward, Manner};
 use crate::passage::Decided;
 use crate::site::Site;
 use crate::spoken;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::FutureExt;
-use http::header::{CONTENT_LENGTH, HOST};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST};
 use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
 use http_body::Body as HttpBody;
 use http_body_util::{BodyExt, Full};
 use sayso_enforce::carry::{BoxError, Broken, Farewell, SESSION, Sent, Turned, Way, goes_inward};
 use sayso_enforce::{Head, Incoming, Unavailable};
-use sayso_protocol::payload::protection::AccessReport;
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Mutex, PoisonError};
@@ -31,7 +30,7 @@ const READY: Duration = Duration::from_secs(5);
 pub(crate) struct InnerWay<S> {
     service: Mutex<S>,
     extensions: Extensions,
-    answers: Answers,
+    manner: Manner,
     site: Site,
 }
 
@@ -39,8 +38,8 @@ impl<S> InnerWay<S>
 where
     S: Service<Request<Full<Bytes>>> + Clone,
 {
-    pub(crate) fn new(service: S, extensions: Extensions, answers: Answers, site: Site) -> Self {
-        Self { service: Mutex::new(service), extensions, answers, site }
+    pub(crate) fn new(service: S, extensions: Extensions, manner: Manner, site: Site) -> Self {
+        Self { service: Mutex::new(service), extensions, manner, site }
     }
 
     /// The service, once it is ready.
@@ -50,9 +49,9 @@ where
     }
 
     /// What its host knew of the request, and that it may pass.
-    fn marked(&self, spent: Option<&AccessReport>) -> Extensions {
+    fn marked(&self, leave: &Decided) -> Extensions {
         let mut extensions = self.extensions.clone();
-        extensions.insert(Decided::new(spent.cloned()));
+        extensions.insert(leave.clone());
         extensions
     }
 }
@@ -75,16 +74,27 @@ where
             Some(service) => service,
             None => self.ready().await.ok_or(Broken::Unreachable)?,
         };
-        let extensions = self.marked(sent.spent);
-        exchange(service, inward(sent.head, sent.body, extensions, &self.site.0.pass_headers)).await
+        let leave = Decided::new(sent.spent.cloned());
+        let request = inward(sent.head, sent.body, self.marked(&leave), &self.site.0.pass_headers);
+        let response = exchange(service, request).await?;
+        // A guard takes the leave before it runs the call, so an answer that is whole without that is a refusal of the
+        // server's: nobody would learn from it that a grant was spent (D-14).
+        let unheard = self.manner.guarded && sent.spent.is_some() && leave.is_good();
+        if unheard && !is_stream(&response) { Err(Broken::TurnedAway) } else { Ok(response) }
     }
 
     fn turn_away(&self, turned: &Turned, incoming: &Incoming) -> Option<Response<Bytes>> {
-        match self.answers {
+        match self.manner.answers {
             Answers::Http => None,
             Answers::JsonRpc(codes) => spoken::answer(codes, turned, &incoming.body),
         }
     }
+}
+
+/// Whether the call may yet run while its answer is on the way.
+fn is_stream(response: &Response<Inward>) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+    response.status().is_success() && kind.starts_with(b"text/event-stream")
 }
 
 async fn is_ready<S: Service<Request<Full<Bytes>>>>(service: &mut S) -> bool {

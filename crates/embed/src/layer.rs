@@ -12,7 +12,7 @@ use http_body::Body as HttpBody;
 use http_body_util::Full;
 use http_body_util::combinators::UnsyncBoxBody;
 use sayso_enforce::Head;
-use sayso_enforce::carry::{BoxError, Carried, Carrier};
+use sayso_enforce::carry::{BoxError, Carried, Carrier, Source};
 use sayso_protocol::envelope::jsonrpc::Codes;
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -41,16 +41,31 @@ pub(crate) enum Answers {
     JsonRpc(Codes),
 }
 
+/// How it answers, and what it knows of the service it is around.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Manner {
+    pub(crate) answers: Answers,
+    /// Whether a guard of ours takes the leave of every call that runs.
+    pub(crate) guarded: bool,
+}
+
 /// Guards the services it is put around.
 #[derive(Clone)]
 pub struct SiteLayer {
     pub(crate) site: Site,
-    answers: Answers,
+    manner: Manner,
 }
 
 impl SiteLayer {
     pub(crate) fn of(site: Site) -> Self {
-        Self { site, answers: Answers::Http }
+        Self { site, manner: Manner { answers: Answers::Http, guarded: false } }
+    }
+
+    /// The same layer, around a guard.
+    #[cfg(feature = "rmcp")]
+    pub(crate) fn guarding(&self) -> Self {
+        let manner = Manner { guarded: true, ..self.manner };
+        Self { manner, ..self.clone() }
     }
 
     /// The same layer, answering a refused call as a server does in process: 200, and a JSON-RPC error of −32001 or
@@ -59,7 +74,7 @@ impl SiteLayer {
     #[must_use]
     pub fn in_json_rpc(self) -> Self {
         let answers = Answers::JsonRpc(self.site.0.codes);
-        Self { answers, ..self }
+        Self { manner: Manner { answers, ..self.manner }, ..self }
     }
 }
 
@@ -73,7 +88,7 @@ where
     fn layer(&self, inner: S) -> Layered<S> {
         let goodbye = Goodbye::to(inner.clone(), self.site.0.path.clone());
         let carrier = Arc::new(Carrier::new(self.site.0.engine.clone(), Arc::new(goodbye)));
-        Layered { site: self.site.clone(), carrier, inner, answers: self.answers }
+        Layered { site: self.site.clone(), carrier, inner, manner: self.manner }
     }
 }
 
@@ -83,7 +98,7 @@ pub struct Layered<S> {
     site: Site,
     carrier: Arc<Carrier>,
     inner: S,
-    answers: Answers,
+    manner: Manner,
 }
 
 impl<S, B, R> Service<Request<B>> for Layered<S>
@@ -109,8 +124,9 @@ where
         if head.path() != site.0.path {
             return Box::pin(async move { Ok(site.0.published.answer(&head).await.map(Body::from)) });
         }
-        let way = InnerWay::new(self.inner.clone(), parts.extensions, self.answers, site.clone());
+        let source = parts.extensions.get::<Source>().copied().unwrap_or_default();
+        let way = InnerWay::new(self.inner.clone(), parts.extensions, self.manner, site.clone());
         let body = Box::pin(body);
-        Box::pin(async move { Ok(carrier.pass(way, &site.0.bodies, head, body).await) })
+        Box::pin(async move { Ok(carrier.pass(way, &site.0.bodies, source, head, body).await) })
     }
 }

@@ -17,6 +17,7 @@ mod spoken;
 pub use layer::{Body, BrokenOff, Layered, SiteLayer};
 pub use passage::Decided;
 pub use sayso_enforce::BadServer;
+pub use sayso_enforce::carry::Source;
 #[cfg(feature = "coaz")]
 pub use sayso_enforce::policy;
 pub use sayso_enforce::{AccessTokens, Enforcement, Policed, TokenFault, resource::ToolSettings};

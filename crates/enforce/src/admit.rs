@@ -4,11 +4,13 @@
 //! Pure: nothing here asks, waits or remembers. What is not known to be allowed is refused (CORE-84); the body alone
 //! says what a request is.
 
+mod accept;
 mod listen;
 
 use crate::call::{Body, Head, Incoming};
 use crate::listener::{check_host, check_origin};
 use crate::resource::{Resource, Tool};
+pub(crate) use accept::check_answers;
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use listen::Heard;

@@ -4,9 +4,9 @@
 //! claims is somebody else's to check ([`crate::AccessTokens`]).
 
 use http::{HeaderMap, HeaderValue};
+use sayso_protocol::Json;
 use sayso_protocol::canon::sha256;
 use sayso_protocol::payload::rpt::LONGEST;
-use sayso_protocol::{Json, b64};
 use std::fmt;
 use std::sync::Arc;
 
@@ -82,7 +82,7 @@ impl BearerChallenge {
 
 /// Whose a session is where tokens say so: the same subject by the same client, in the words of one issuer.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Holder(Arc<str>);
+pub(crate) struct Holder(Arc<[u8; 32]>);
 
 impl fmt::Debug for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -102,7 +102,7 @@ impl Holder {
             text.extend_from_slice(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
             text.extend_from_slice(part.as_bytes());
         }
-        Holder(b64::encode(sha256(&text)).into())
+        Holder(Arc::new(sha256(&text)))
     }
 }
 

@@ -11,6 +11,7 @@ mod filtered;
 mod headers;
 mod rounds;
 mod sessions;
+mod source;
 mod stream;
 mod way;
 
@@ -18,6 +19,7 @@ pub use body::{BoxError, Carried};
 pub use events::{Events, Told};
 pub use headers::goes_inward;
 pub use sessions::{Farewell, SESSION};
+pub use source::Source;
 pub use way::{Broken, Sent, Turned, Way};
 
 use crate::answer;
@@ -31,7 +33,7 @@ use http::{Method, Response, StatusCode};
 use http_body::Body as HttpBody;
 use sayso_protocol::payload::protection::AccessReport;
 use sayso_protocol::payload::refusal::{Code, Forwarded, Refusal};
-use sessions::{Sessions, Visit};
+use sessions::{Place, Sessions, Visit};
 use std::sync::Arc;
 use stream::{Leaving, Terms};
 use tokio::sync::oneshot;
@@ -49,6 +51,18 @@ pub struct Carrier {
     sessions: Sessions,
 }
 
+/// Where a request came from, and the session it named.
+struct Came {
+    source: Source,
+    visit: Option<Arc<Visit>>,
+}
+
+/// The session an answer belongs to, or the place for one that it may open.
+struct Stay {
+    visit: Option<Arc<Visit>>,
+    place: Option<Place>,
+}
+
 impl Carrier {
     /// Requests decided by this engine, in sessions whose ends its server is told of.
     pub fn new(engine: Engine, farewell: Arc<dyn Farewell>) -> Self {
@@ -60,8 +74,15 @@ impl Carrier {
         &self.engine
     }
 
-    /// Answers a request for the resource.
-    pub async fn pass<W: Way, B>(self: Arc<Self>, way: W, bodies: &Bodies, head: Head, body: B) -> Answer<W>
+    /// Answers a request for the resource, which came from there.
+    pub async fn pass<W: Way, B>(
+        self: Arc<Self>,
+        way: W,
+        bodies: &Bodies,
+        source: Source,
+        head: Head,
+        body: B,
+    ) -> Answer<W>
     where
         B: HttpBody<Data = Bytes> + Unpin,
     {
@@ -77,7 +98,8 @@ impl Carrier {
         let (caller, answered) = oneshot::channel();
         // On a task of its own: hanging up drops this future, and must not end the call between the spending of a grant
         // and the record of what became of it.
-        let carrying = self.carry_out(way, Incoming { head, body }, found.visit(), caller);
+        let carrying =
+            self.carry_out(way, Incoming { head, body }, Came { source, visit: found.visit() }, caller);
         tokio::spawn(async move {
             carrying.await;
             // As long as the body is held, whoever hung up meanwhile.
@@ -93,17 +115,17 @@ impl Carrier {
         self: Arc<Self>,
         way: W,
         incoming: Incoming,
-        visit: Option<Arc<Visit>>,
+        came: Came,
         mut caller: Caller<W>,
     ) {
         // In a session the revision was agreed when it began.
-        let unspoken = match visit {
+        let unspoken = match came.visit {
             Some(_) => None,
             None => way.unspoken(&incoming).await,
         };
         let response = match unspoken {
             Some(unspoken) => Some(unspoken.map(Carried::passed)),
-            None => self.judge(&way, &incoming, visit, &mut caller).await,
+            None => self.judge(&way, &incoming, came, &mut caller).await,
         };
         if let Some(response) = response {
             // Nobody waiting for it any more is the caller's choice.
@@ -115,14 +137,14 @@ impl Carrier {
         &self,
         way: &W,
         incoming: &Incoming,
-        visit: Option<Arc<Visit>>,
+        came: Came,
         caller: &mut Caller<W>,
     ) -> Option<Answer<W>> {
-        let outward = sessions::outward(&incoming.head, visit.as_deref());
+        let outward = sessions::outward(&incoming.head, came.visit.as_deref());
         let attended = Attended { way, caller, head: &incoming.head, outward: &outward };
-        let session = visit.as_ref().map(|visit| &visit.session);
+        let session = came.visit.as_ref().map(|visit| &visit.session);
         let turned = match self.engine.decide_within(session, incoming, &attended).await {
-            Verdict::Permit(permit) => return self.redeem(way, permit, incoming, visit, caller).await,
+            Verdict::Permit(permit) => return self.redeem(way, permit, incoming, came, caller).await,
             Verdict::Fault(fault) => return Some(answer::fault(&fault)),
             Verdict::Policy(refusal) => return Some(answer::policy(&refusal)),
             Verdict::Bearer(challenge) => return Some(answer::bearer(&challenge)),
@@ -138,7 +160,7 @@ impl Carrier {
         way: &W,
         permit: Permit<W::Sender>,
         incoming: &Incoming,
-        visit: Option<Arc<Visit>>,
+        came: Came,
         caller: &mut Caller<W>,
     ) -> Option<Answer<W>> {
         let clearance = match permit.redeem() {
@@ -150,13 +172,15 @@ impl Carrier {
                 return Some(turn_away(way, &Turned::Refuse(void.refusal), incoming));
             }
         };
-        if clearance.introduces && !self.sessions.has_room() {
-            return Some(no_room());
-        }
+        let place = match clearance.introduces.then(|| self.sessions.place(came.source)) {
+            Some(None) => return Some(no_room()),
+            kept => kept.flatten(),
+        };
+        let stay = Stay { visit: came.visit, place };
         let head = &incoming.head;
         if !clearance.modern && head.method != Method::GET {
             // An older client that hangs up may come back for the answer, so its call runs to its end without it.
-            return Some(self.forward(way, clearance, incoming, visit).await);
+            return Some(self.forward(way, clearance, incoming, stay).await);
         }
         // In the revisions since, hanging up is how a call is cancelled, and with it the request to the server; in any,
         // it is how one stops listening.
@@ -165,7 +189,7 @@ impl Carrier {
             "the call was not forwarded: its caller hung up"
         } else {
             tokio::select! {
-                response = self.forward(way, clearance, incoming, visit) => return Some(response),
+                response = self.forward(way, clearance, incoming, stay) => return Some(response),
                 () = caller.closed() => "its caller hung up; whether the server ran the call is not known",
             }
         };
@@ -180,7 +204,7 @@ impl Carrier {
         way: &W,
         mut clearance: Clearance<W::Sender>,
         incoming: &Incoming,
-        visit: Option<Arc<Visit>>,
+        Stay { visit, place }: Stay,
     ) -> Answer<W> {
         let (head, since) = (&incoming.head, Instant::now());
         let outward = sessions::outward(head, visit.as_deref());
@@ -203,7 +227,8 @@ impl Carrier {
                 return turn_away(way, &Turned::Refuse(refusal), incoming);
             }
         };
-        let Ok(visit) = self.sessions.rename(&mut response, &clearance, visit) else { return no_room() };
+        let stayed = self.sessions.rename(&mut response, visit, place, clearance.holder.clone());
+        let Ok(visit) = stayed else { return no_room() };
         if let Some(filter) = clearance.filter.take() {
             return filtered::cut(response, *filter).await;
         }
@@ -230,9 +255,10 @@ impl Carrier {
             let refusal = Refusal::new(Code::UpstreamFailed, text);
             return Refusal { forwarded: Some(forwarded), ..refusal };
         };
-        let summary = match forwarded {
-            Forwarded::No => "the call was not forwarded: the server could not be reached",
-            Forwarded::Unknown => "whether the server ran the call is not known",
+        let summary = match (broken, forwarded) {
+            (Broken::TurnedAway, _) => "the call was not run: the server turned its request away",
+            (_, Forwarded::No) => "the call was not forwarded: the server could not be reached",
+            (_, Forwarded::Unknown) => "whether the server ran the call is not known",
         };
         self.record(call, summary).await;
         Refusal::after_spend(text, forwarded)

@@ -305,6 +305,7 @@ impl Engine {
                 Ok(Permit::reusable(call.body.clone(), call.modern).of(token, tie))
             }
             Approval::SingleUse(grant) => {
+                admit::check_answers(&incoming.head.headers).map_err(Denied::Refuse)?;
                 let sender = outlet.checkout().await?;
                 // The attempt is ours, fresh, and never made of what the agent sent (D-14).
                 let spent = grant.spend(authority, &random_text()?).await?;

@@ -64,7 +64,7 @@ enum Passage<S> {
     Reusable,
     Spent {
         sender: S,
-        spent: Spent,
+        spent: Box<Spent>,
     },
 }
 
@@ -124,7 +124,7 @@ impl<S> Permit<S> {
     }
 
     pub(crate) fn spent(body: Bytes, modern: bool, sender: S, spent: Spent) -> Self {
-        Self::new(body, modern, Passage::Spent { sender, spent })
+        Self::new(body, modern, Passage::Spent { sender, spent: Box::new(spent) })
     }
 
     /// The same permit for whoever showed this token, in the session it is tied to.

@@ -7,7 +7,6 @@
 use crate::decision::{Decision, Denial};
 use crate::outward::Outward;
 use crate::passed::{self, Whole};
-use http::HeaderMap;
 use sayso_enforce::reading::Bodies;
 use sayso_enforce::{
     BadServer, Body, Clock, Engine, Head, Incoming, Named, Observer, Outcome, Outlet, Published, Server,
@@ -150,7 +149,7 @@ impl ExtAuthz {
         let denial = match engine.decide(incoming, &Attended(caller)).await {
             Verdict::Permit(permit) => match permit.redeem() {
                 Ok(clearance) => {
-                    let removed = self.removed(&incoming.head.headers);
+                    let removed = self.0.outward.removed(&incoming.head.headers, clearance.modern);
                     return (Decision::Allow(removed), clearance.spent);
                 }
                 Err(void) => tell_void(engine, *void).await,
@@ -162,10 +161,6 @@ impl ExtAuthz {
             Verdict::Bearer(challenge) => Denial::bearer(&challenge),
         };
         (Decision::Deny(denial), None)
-    }
-
-    fn removed(&self, headers: &HeaderMap) -> Vec<http::HeaderName> {
-        self.0.outward.removed(headers)
     }
 
     /// A refusal of this host's own, told and counted as the core's are.

@@ -5,6 +5,7 @@
 //! frames and routes the message is the gateway's own.
 
 use http::{HeaderMap, HeaderName};
+use sayso_enforce::carry::SESSION;
 
 const PASSED: [&str; 3] = ["content-type", "accept", "traceparent"];
 const PASSED_PREFIX: &str = "mcp-";
@@ -55,11 +56,13 @@ impl Outward {
         }
     }
 
-    /// The headers to be removed from a request with these.
-    pub(crate) fn removed(&self, headers: &HeaderMap) -> Vec<HeaderName> {
+    /// The headers to be removed from a request with these, in a revision without sessions or in an older one: there a
+    /// server might heed a name of a session that the revision does not have.
+    pub(crate) fn removed(&self, headers: &HeaderMap, modern: bool) -> Vec<HeaderName> {
         let unseen = NEVER.map(HeaderName::from_static).into_iter();
         let unseen = unseen.filter(|name| !headers.contains_key(name));
-        headers.keys().filter(|name| !self.passes(name)).cloned().chain(unseen).collect()
+        let passes = |name: &HeaderName| self.passes(name) && !(modern && *name == SESSION);
+        headers.keys().filter(|name| !passes(name)).cloned().chain(unseen).collect()
     }
 
     fn passes(&self, name: &HeaderName) -> bool {
@@ -78,7 +81,7 @@ mod tests {
     fn removed(outward: &Outward, names: &[&'static str]) -> Vec<String> {
         let lines = names.iter().map(|name| (HeaderName::from_static(name), "x".parse().unwrap()));
         let mut removed: Vec<String> =
-            outward.removed(&lines.collect()).iter().map(ToString::to_string).collect();
+            outward.removed(&lines.collect(), false).iter().map(ToString::to_string).collect();
         removed.sort_unstable();
         removed
     }

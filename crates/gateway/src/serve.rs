@@ -10,6 +10,8 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use http::Response;
 use sayso_enforce::Head;
+use sayso_enforce::carry::Source;
+use sayso_listen::Peer;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 
@@ -20,11 +22,13 @@ pub fn router(gateway: Gateway) -> Router {
 
 async fn dispatch(State(Gateway(gateway)): State<Gateway>, request: Request) -> Response<Body> {
     let (parts, body) = request.into_parts();
+    // Without a listener of ours nothing is known of it.
+    let source = parts.extensions.get::<Peer>().map(|peer| Source::from(peer.0)).unwrap_or_default();
     let head = Head { method: parts.method, target: parts.uri, headers: parts.headers };
     match gateway.site(head.path()) {
         Some(site) => {
             let (carrier, route) = (Arc::clone(&site.carrier), Route(site.upstream.clone()));
-            carrier.pass(route, &gateway.bodies, head, body).await.map(Body::new)
+            carrier.pass(route, &gateway.bodies, source, head, body).await.map(Body::new)
         }
         None => gateway.server.published.answer(&head).await.map(Body::from),
     }

@@ -22,6 +22,7 @@ pub(crate) use sayso_enforce::carry::Broken;
 use sayso_enforce::carry::{Farewell, SESSION, Sent, Way};
 use sayso_enforce::{Head, Incoming, Unavailable};
 use std::sync::Arc;
+use std::time::Duration;
 use stdio::{StdioCommand, StdioUpstream};
 use tokio::sync::watch;
 
@@ -180,6 +181,13 @@ impl Farewell for Upstream {
             Kind::Http(_) => usize::MAX,
             // A process each.
             Kind::Stdio(_) => stdio::CHILDREN,
+        }
+    }
+
+    fn patience(&self) -> Duration {
+        match &self.0.kind {
+            Kind::Http(_) => Duration::MAX,
+            Kind::Stdio(_) => stdio::SILENCE,
         }
     }
 }

@@ -3,11 +3,14 @@
 //! The bounds are those of every listener, and HTTP/2's own beside them: streams, their heads, and what may be under way
 //! of bodies nobody has read yet. There is no upgrade and no negotiation, so no browser gets in here.
 
+use crate::crowd::Line;
+use crate::line::Told;
 use crate::{HEAD_BYTES, HEAD_TIME, end_or_close, open};
 use axum::Router;
 use hyper::server::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -30,14 +33,16 @@ pub async fn listen_http2(
     router: Router,
     shutdown: impl Future<Output = ()> + Send,
 ) {
-    open(listeners, shutdown, move |stream, closed| converse(stream, router.clone(), closed)).await;
+    open(listeners, shutdown, move |stream, line, closed| converse(stream, router.clone(), line, closed))
+        .await;
 }
 
-async fn converse(stream: TcpStream, router: Router, mut closed: watch::Receiver<bool>) {
+async fn converse(stream: TcpStream, router: Router, line: Arc<Line>, mut closed: watch::Receiver<bool>) {
     let begun = timeout(HEAD_TIME, begins(&stream));
     let begun = tokio::select! {
         begun = begun => begun.unwrap_or(false),
         _ = closed.changed() => false,
+        () = line.is_to_leave() => false,
     };
     if !begun || stream.set_nodelay(true).is_err() {
         return;
@@ -50,8 +55,11 @@ async fn converse(stream: TcpStream, router: Router, mut closed: watch::Receiver
         .initial_connection_window_size(WINDOW)
         .keep_alive_interval(ASK)
         .keep_alive_timeout(ASK)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    end_or_close(connection, closed).await;
+        .serve_connection(
+            TokioIo::new(stream),
+            TowerToHyperService::new(Told::new(router, Arc::clone(&line))),
+        );
+    end_or_close(connection, &line, closed).await;
 }
 
 /// Whether as much came as every connection begins with: until then the server waits without a bound of its own.

@@ -63,3 +63,50 @@ async fn an_unfinished_head_does_not_keep_a_listener_open() {
     serving.await.unwrap();
     assert!(TcpStream::connect(address).await.is_err());
 }
+
+/// Reads one answer and leaves the connection open.
+async fn ask_on(stream: &mut TcpStream) -> std::io::Result<String> {
+    stream.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await?;
+    let mut answer = vec![0; 4096];
+    let read = stream.read(&mut answer).await?;
+    Ok(String::from_utf8_lossy(&answer[..read]).into_owned())
+}
+
+/// Whether the other side has ended it.
+async fn has_ended(stream: &mut TcpStream) -> bool {
+    let read = tokio::time::timeout(Duration::from_secs(2), stream.read(&mut [0; 16])).await;
+    matches!(read, Ok(Ok(0) | Err(_)))
+}
+
+#[tokio::test]
+async fn idle_connections_make_room_and_busy_ones_do_not() {
+    let (address, _close, _serving) = open(Duration::from_millis(300)).await;
+    let mut idle = TcpStream::connect(address).await.unwrap();
+    let mut partial = TcpStream::connect(address).await.unwrap();
+    partial.write_all(b"GET / HTTP/1.1\r\nhos").await.unwrap();
+    let mut answered = TcpStream::connect(address).await.unwrap();
+    assert!(ask_on(&mut answered).await.unwrap().ends_with("done"));
+    let mut crowd = Vec::new();
+    for _ in 0..most() {
+        crowd.push(TcpStream::connect(address).await.unwrap());
+    }
+    // All from one place: what never said a whole word went first, half a head among it.
+    assert!(has_ended(&mut idle).await && has_ended(&mut partial).await);
+    let asked = tokio::spawn(say(address, ASK));
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    for _ in 0..most() {
+        crowd.push(TcpStream::connect(address).await.unwrap());
+    }
+    assert!(asked.await.unwrap().ends_with("done"), "what is under way is let end");
+    assert!(say(address, ASK).await.ends_with("done"));
+}
+
+#[tokio::test]
+async fn a_router_is_told_where_a_request_came_from() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let told = |axum::Extension(Peer(from)): axum::Extension<Peer>| async move { from.to_string() };
+    let router = Router::new().route("/", get(told));
+    tokio::spawn(listen(vec![listener], router, std::future::pending()));
+    assert!(say(address, ASK).await.ends_with("127.0.0.1"));
+}

@@ -2,6 +2,7 @@
 //!
 //! A handshake has no more time than a head has, and counts among the connections from its first byte on.
 
+use crate::crowd::Line;
 use crate::{HEAD_TIME, open, talk};
 use axum::Router;
 use rustls::ServerConfig;
@@ -60,20 +61,29 @@ pub async fn listen_tls(
     router: Router,
     shutdown: impl Future<Output = ()> + Send,
 ) {
-    open(listeners, shutdown, move |stream, closed| converse(stream, tls.clone(), router.clone(), closed))
-        .await;
+    open(listeners, shutdown, move |stream, line, closed| {
+        converse(stream, tls.clone(), router.clone(), line, closed)
+    })
+    .await;
 }
 
-async fn converse(stream: TcpStream, tls: Tls, router: Router, mut closed: watch::Receiver<bool>) {
+async fn converse(
+    stream: TcpStream,
+    tls: Tls,
+    router: Router,
+    line: Arc<Line>,
+    mut closed: watch::Receiver<bool>,
+) {
     if stream.set_nodelay(true).is_err() {
         return;
     }
     let stream = tokio::select! {
         stream = timeout(HEAD_TIME, tls.0.accept(stream)) => stream,
         _ = closed.changed() => return,
+        () = line.is_to_leave() => return,
     };
     match stream {
-        Ok(Ok(stream)) => talk(stream, router, closed).await,
+        Ok(Ok(stream)) => talk(stream, router, line, closed).await,
         Ok(Err(_)) | Err(_) => tracing::debug!("connection.without_tls"),
     }
 }

@@ -53,6 +53,19 @@ impl Connection {
     }
 }
 
+/// What putting one key in another's place did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Relinked {
+    /// The new one stands as the old one did, which has ended with its grants.
+    Done(Ended),
+    /// She has no connection of the old handle.
+    Unknown,
+    /// It has ended: what she ended nobody carries on.
+    Over,
+    /// The new handle has a connection of its own, perhaps one she ended.
+    Taken,
+}
+
 /// What ending a connection did (OWN-11).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {

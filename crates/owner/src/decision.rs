@@ -3,7 +3,7 @@
 //! Approving first contact also answers the request it came with, and admits the agent (O-39). A request that has
 //! been decided, or whose time ran out, cannot be decided again.
 
-use crate::connection::{Connection, Identity, Status};
+use crate::connection::{Connection, Status};
 use crate::ledger::{Author, Kind, Record};
 use crate::negotiation::{Ask, Commitment, Decided, Negotiation, State};
 use sayso_protocol::{S256, Timestamp};
@@ -106,7 +106,7 @@ fn admitted(ask: Ask, connection: Option<&Connection>, commitment: &Commitment) 
         (Ask::Connection, Some(ended)) => Some(Connection { status: Status::Active, ..ended.clone() }),
         (Ask::Connection, None) => Some(Connection {
             handle: commitment.handle.clone(),
-            identity: Identity::Pseudonymous,
+            identity: commitment.evidence.identity(),
             status: Status::Active,
             epoch: 0,
             first_seen: commitment.at,

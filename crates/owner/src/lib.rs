@@ -6,6 +6,7 @@
 
 pub mod connection;
 pub mod decision;
+pub mod evidence;
 pub mod first;
 pub mod issue;
 pub mod ledger;

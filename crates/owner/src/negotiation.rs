@@ -11,6 +11,7 @@
 //! `step` moves it by an agent's beat, `decision` by the owner; nobody else does. Waiting is a state that no
 //! message of the agent's changes.
 
+use crate::evidence::Evidence;
 use crate::ledger::Author;
 use crate::likeness;
 use crate::unit::Unit;
@@ -76,6 +77,9 @@ pub struct Commitment {
     pub bind: bool,
     /// What another agreement to the same is alike to (D-19).
     pub likeness: S256,
+    /// What was checked about the agent then.
+    #[serde(default)]
+    pub evidence: Evidence,
     /// When it was made.
     pub at: Timestamp,
 }
@@ -108,6 +112,7 @@ impl Commitment {
             definition,
             bind: unit.bind,
             likeness: likeness::of(agreement),
+            evidence: Evidence::of(agreement.credential(), None),
             at,
         }
     }

@@ -5,6 +5,7 @@
 //! (D-18).
 
 use crate::connection::Connection;
+use crate::evidence::Operator;
 use crate::issue::{Grant, Issuer};
 use crate::ledger::Record;
 use crate::likeness::Twin;
@@ -22,8 +23,8 @@ mod table;
 pub enum Beat {
     /// The ticket alone: a first presentation or a poll.
     Present,
-    /// An agreement whose signature verified.
-    Commit(Box<SignedAgreement>),
+    /// An agreement whose signature verified, and what came of looking for whoever its agent says runs it.
+    Commit(Box<SignedAgreement>, Option<Operator>),
     /// A claim that is not a readable agreement.
     Unreadable(Breach),
     /// A claim in a format not accepted here; the demand is repeated (O-25).

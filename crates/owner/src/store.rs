@@ -14,7 +14,7 @@ pub use establishment::Establishment;
 pub use rounds::{MOST_ROUNDS, Rounds};
 pub use sign_in::SignIn;
 
-use crate::connection::{Connection, Ended};
+use crate::connection::{Connection, Ended, Relinked};
 use crate::decision::Ruling;
 use crate::ledger::{Author, Record, Row};
 use crate::likeness::Speaker;
@@ -318,6 +318,16 @@ pub trait Store: SignIn + Establishment + Rounds + Send + Sync + 'static {
         author: &Author,
         now: Timestamp,
     ) -> Result<Option<Ended>, Unavailable>;
+    /// Her hand puts the agent of key `to` in the place of that of key `from`, which ends: in one step, with its rows.
+    /// That both keys want it is the caller's to have proven.
+    async fn relink(
+        &self,
+        owner: &OwnerName,
+        from: &Handle,
+        to: &Handle,
+        author: &Author,
+        now: Timestamp,
+    ) -> Result<Relinked, Unavailable>;
     /// Rows after `after`, oldest first, at most `limit`, of one agent where `handle` says so.
     async fn ledger(
         &self,

@@ -1,7 +1,6 @@
 //! What the default mappings ask about is what policies can be about: an author who declares nothing can allow any of it.
 
 #![cfg(feature = "cedar")]
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot set itself up has failed")]
 
 use sayso_coaz::{
     DecisionPoint as _, EXTRA_DEFAULTS, Engine, Operation, Projection, Registry, Settings, default_shapes,

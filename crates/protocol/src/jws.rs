@@ -1,7 +1,8 @@
 //! Compact JWS under Ed25519: parsed, then verified, and only then readable.
 //!
-//! Claims cannot be read from an `Unverified`; its header can, since the header names the key (TERMS-23). One
-//! algorithm family is accepted, whatever the header asks for, and critical extensions are refused.
+//! Claims cannot be read from an `Unverified`, but as what is merely said, to find out who could vouch for them; its
+//! header can, since the header names the key (TERMS-23). One algorithm family is accepted, whatever the header asks
+//! for, and critical extensions are refused.
 
 use crate::b64;
 use crate::json::{self, Json, Limits};
@@ -30,6 +31,9 @@ pub enum BadJws {
     /// The claims are not the object expected.
     #[error("jws claims have the wrong shape")]
     Claims,
+    /// Whoever holds the key did not sign. Only signing meets this.
+    #[error("whoever holds the key did not sign")]
+    Unsigned,
 }
 
 /// A parsed JWS nobody has vouched for yet.
@@ -71,14 +75,32 @@ impl Unverified {
         Ok(Self { compact: compact.into(), header, payload: decode(body)?, signature: decode(tail)?, signed })
     }
 
+    /// The `alg` of the header: `EdDSA` or `Ed25519`, two names of one algorithm.
+    pub fn alg(&self) -> &str {
+        self.text("alg").unwrap_or_default()
+    }
+
     /// The `typ` of the header.
     pub fn typ(&self) -> Option<&str> {
-        self.header.get("typ").and_then(Json::as_str)
+        self.text("typ")
     }
 
     /// The `kid` of the header.
     pub fn kid(&self) -> Option<&str> {
-        self.header.get("kid").and_then(Json::as_str)
+        self.text("kid")
+    }
+
+    /// A member of the header, where it is text.
+    pub fn text(&self, member: &str) -> Option<&str> {
+        self.header.get(member).and_then(Json::as_str)
+    }
+
+    /// What it says, though nobody has vouched for it: to find whose key would, and for nothing else.
+    ///
+    /// # Errors
+    /// When the claims do not have that shape.
+    pub fn said<T: DeserializeOwned>(&self) -> Result<T, BadJws> {
+        json::strict(&self.payload, Limits::default()).map_err(|_| BadJws::Claims)
     }
 
     /// Whether the header has a member of this name, whatever its value.
@@ -151,10 +173,13 @@ pub enum KeyName<'a> {
     Jwk,
 }
 
+/// The name our own signatures give the algorithm (O-29).
+pub const ALG: &str = "EdDSA";
+
 /// Signs `claims` as a compact JWS of this `typ`.
 ///
 /// # Errors
-/// When the claims cannot be serialised.
+/// When the claims cannot be serialised, or whoever holds the key does not sign.
 pub fn sign<T: Serialize>(
     key: &SigningKey,
     typ: &str,
@@ -174,10 +199,22 @@ pub fn sign<T: Serialize>(
         KeyName::Kid(kid) => (Some(*kid), None),
         KeyName::Jwk => (None, Some(key.verifying().jwk())),
     };
-    let head = serde_json::to_vec(&Header { alg: "EdDSA", typ, kid, jwk }).map_err(|_| BadJws::Claims)?;
+    sign_under(key, &Header { alg: ALG, typ, kid, jwk }, claims)
+}
+
+/// Signs `claims` under a header the caller writes, `alg` and `typ` included.
+///
+/// # Errors
+/// When header or claims cannot be serialised, or whoever holds the key does not sign.
+pub fn sign_under<T: Serialize>(
+    key: &SigningKey,
+    header: &impl Serialize,
+    claims: &T,
+) -> Result<String, BadJws> {
+    let head = serde_json::to_vec(header).map_err(|_| BadJws::Claims)?;
     let body = serde_json::to_vec(claims).map_err(|_| BadJws::Claims)?;
     let mut compact = format!("{}.{}", b64::encode(head), b64::encode(body));
-    let signature = key.sign(compact.as_bytes());
+    let signature = key.sign(compact.as_bytes()).map_err(|_| BadJws::Unsigned)?;
     compact.push('.');
     compact.push_str(&b64::encode(signature));
     Ok(compact)

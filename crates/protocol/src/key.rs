@@ -10,6 +10,10 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
+mod signer;
+
+pub use signer::{NotSigned, Signer};
+
 /// A key that is not an acceptable Ed25519 key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadKey {
@@ -129,11 +133,18 @@ impl fmt::Debug for VerifyingKey {
     }
 }
 
-/// A private Ed25519 key. Has no `Debug`: it must not print.
+/// A private Ed25519 key, here or with somebody who signs for us. Has no `Debug`: it must not print.
 #[derive(Clone)]
 pub struct SigningKey {
-    pair: Arc<Ed25519KeyPair>,
+    held: Held,
     public: VerifyingKey,
+}
+
+/// Where the private half is.
+#[derive(Clone)]
+enum Held {
+    Here(Arc<Ed25519KeyPair>),
+    Elsewhere(Arc<dyn Signer>),
 }
 
 const PKCS8_PREFIX: [u8; 16] =
@@ -149,7 +160,16 @@ impl SigningKey {
     pub fn from_seed(seed: &[u8; 32]) -> Result<Self, BadKey> {
         let pair = Ed25519KeyPair::from_seed_unchecked(seed).map_err(|_| BadKey::Form)?;
         let public: [u8; 32] = pair.public_key().as_ref().try_into().map_err(|_| BadKey::Form)?;
-        Ok(Self { pair: Arc::new(pair), public: VerifyingKey::from_bytes(&public)? })
+        Ok(Self { held: Held::Here(Arc::new(pair)), public: VerifyingKey::from_bytes(&public)? })
+    }
+
+    /// A key whose private half stays with `signer`: a hardware token, an agent process, the embedding program.
+    ///
+    /// # Errors
+    /// When the public key it names is refused.
+    pub fn elsewhere(signer: Arc<dyn Signer>) -> Result<Self, BadKey> {
+        let public = VerifyingKey::from_bytes(&signer.public_key())?;
+        Ok(Self { held: Held::Elsewhere(signer), public })
     }
 
     /// The PKCS#8 v1 PEM of a seed, the form `from_pem` reads and other tools load.
@@ -171,16 +191,23 @@ impl SigningKey {
         let der = b64::decode_standard(body).map_err(|_| BadKey::Form)?;
         let pair = Ed25519KeyPair::from_pkcs8_maybe_unchecked(&der).map_err(|_| BadKey::Form)?;
         let public: [u8; 32] = pair.public_key().as_ref().try_into().map_err(|_| BadKey::Form)?;
-        Ok(Self { pair: Arc::new(pair), public: VerifyingKey::from_bytes(&public)? })
+        Ok(Self { held: Held::Here(Arc::new(pair)), public: VerifyingKey::from_bytes(&public)? })
     }
 
-    /// Signs `message`; Ed25519 is deterministic, so this is a pure function.
-    pub fn sign(&self, message: &[u8]) -> [u8; 64] {
-        let mut out = [0; 64];
-        for (to, from) in out.iter_mut().zip(self.pair.sign(message).as_ref()) {
-            *to = *from;
+    /// Signs `message`; Ed25519 is deterministic, so with a key that is here this is a pure function.
+    ///
+    /// # Errors
+    /// When the key is elsewhere and whoever holds it did not sign, or signed something else.
+    pub fn sign(&self, message: &[u8]) -> Result<[u8; 64], NotSigned> {
+        match &self.held {
+            Held::Here(pair) => pair.sign(message).as_ref().try_into().map_err(|_| NotSigned),
+            Held::Elsewhere(signer) => {
+                let signature = signer.sign(message).ok_or(NotSigned)?;
+                // What somebody else made is not sent before it holds: a wrong one could only be refused.
+                self.public.verify(message, &signature).map_err(|_| NotSigned)?;
+                Ok(signature)
+            }
         }
-        out
     }
 
     /// The public half.
@@ -283,7 +310,7 @@ pub(crate) mod tests {
     #[test]
     fn a_pem_round_trips_and_signs() {
         let key = SigningKey::from_pem(&SigningKey::seed_to_pem(&[7; 32])).unwrap();
-        let signature = key.sign(b"hello");
+        let signature = key.sign(b"hello").unwrap();
         assert!(key.verifying().verify(b"hello", &signature).is_ok());
         assert_eq!(key.verifying().verify(b"hellO", &signature), Err(BadSignature));
         assert!(SigningKey::from_pem("nonsense").is_err());

@@ -4,6 +4,8 @@
 
 pub mod agreement;
 pub mod challenge;
+pub mod client;
+pub mod credential;
 pub mod edition;
 pub mod introduction;
 pub mod metadata;
@@ -12,6 +14,7 @@ pub mod operation;
 pub mod protection;
 pub mod receipt;
 pub mod refusal;
+pub mod relink;
 pub mod remediation;
 pub mod rpt;
 pub mod terms;

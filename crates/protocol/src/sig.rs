@@ -4,11 +4,13 @@
 //! byte. Which key must have signed is the caller's to say, and so is refusing a replay, by `Proof::each`.
 
 mod base;
+mod directory;
 mod fields;
 mod sign;
 #[cfg(test)]
 mod tests;
 
+pub use directory::{DIRECTORY_TAG, sign_directory};
 pub use fields::content_digest;
 pub use sign::{SignOptions, Signed, sign};
 
@@ -133,6 +135,9 @@ pub enum SigFault {
     /// A digest is covered and there is no body to compare it with.
     #[error("content digest cannot be checked without the body")]
     BodyUnavailable,
+    /// Whoever holds the key did not sign. Only signing meets this.
+    #[error("whoever holds the key did not sign")]
+    Unsigned,
 }
 
 /// The signatures of a request, read and not yet believed.

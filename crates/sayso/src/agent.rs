@@ -5,13 +5,17 @@
 
 pub(crate) mod advice;
 mod ending;
+mod identity;
 pub(crate) mod person;
+mod presenting;
+mod publish;
 pub(crate) mod show;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use ending::Ending;
 use person::Person;
+use presenting::Presenting;
 use sayso_agent::identity::{default_dir, read_key};
 use sayso_agent::{Agent, Doors, Errand, Fault};
 use sayso_fetch::{Client, Reach};
@@ -51,8 +55,9 @@ enum Act {
     Receipts,
     /// List the grants that live, and what each is good for.
     Grants,
-    /// List who this agent is to each authority: one key for each, drawn at first use.
-    Id,
+    Id(identity::Id),
+    Publish(publish::Publish),
+    Rotate(identity::Rotate),
 }
 
 /// Call one tool.
@@ -82,6 +87,8 @@ struct Call {
     /// Sign with this PKCS#8 PEM key (0600) in place of the authority's own.
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
+    #[command(flatten)]
+    presenting: Presenting,
     /// Agree to whatever terms the owner sets; they are shown all the same.
     #[arg(long)]
     accept_terms: bool,
@@ -126,10 +133,9 @@ async fn act(command: Command) -> anyhow::Result<ExitCode> {
             show::grants(&agent.wallet().grants(crate::clock::now())?, json);
             Ok(ExitCode::SUCCESS)
         }
-        Act::Id => {
-            show::identities(&agent.keys().identities()?, json);
-            Ok(ExitCode::SUCCESS)
-        }
+        Act::Id(asked) => identity::id(&agent, &asked, json),
+        Act::Publish(asked) => publish::publish(&agent, &asked, json),
+        Act::Rotate(asked) => identity::rotate(&agent, &asked, command.config_dir.as_deref(), json),
     }
 }
 
@@ -175,7 +181,10 @@ async fn call(
 fn errand(call: &Call) -> anyhow::Result<Result<Errand, Fault>> {
     let tool = ToolName::parse(call.tool.clone()).context("not a tool's name")?;
     let key = call.key.as_deref().map(read_key).transpose()?;
-    Ok(Errand::new(&call.resource_url, tool, &call.args).map(|mut errand| {
+    let shows = call.presenting.shows();
+    Ok(shows.and_then(|shows| Ok((shows, Errand::new(&call.resource_url, tool, &call.args)?))).map(|made| {
+        let (shows, mut errand) = made;
+        errand.shows = shows;
         errand.key = key;
         errand.reason.clone_from(&call.reason);
         errand.wait = call.wait;

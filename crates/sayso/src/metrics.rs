@@ -47,7 +47,7 @@ struct Decisions {
     timed: Histogram,
     /// What policy engines said.
     consulted: Family<[Label; 1], Counter>,
-    waited: Histogram,
+    waited: Timed,
 }
 
 #[cfg(feature = "cedar")]
@@ -78,7 +78,7 @@ impl Metrics {
         let help = "From the whole request to its verdict";
         self.registry.register_with_unit("decision", help, Unit::Seconds, timed.clone());
         let consulted = Family::default();
-        let waited = Histogram::new(BOUNDS);
+        let waited = Timed::new_with_constructor(|| Histogram::new(BOUNDS));
         self.registry.register("policy_decisions", "What a policy engine said", consulted.clone());
         let help = "From a question to a policy engine to its answer";
         self.registry.register_with_unit("policy_decision", help, Unit::Seconds, waited.clone());
@@ -143,7 +143,7 @@ impl sayso_enforce::Observer for Decisions {
 
     fn consulted(&self, decision: &'static str, took: Duration) {
         self.consulted.get_or_create(&[("decision", decision)]).inc();
-        self.waited.observe(took.as_secs_f64());
+        self.waited.get_or_create(&[("decision", decision)]).observe(took.as_secs_f64());
     }
 }
 
@@ -179,7 +179,7 @@ mod tests {
         let text = metrics.text().await;
         for line in [
             "sayso_policy_decisions_total{decision=\"deny\"} 1".to_owned(),
-            "sayso_policy_decision_seconds_bucket{le=\"0.005\"} 1".into(),
+            "sayso_policy_decision_seconds_count{decision=\"deny\"} 1".into(),
             format!("sayso_build_info{{version=\"{}\"}} 1", env!("CARGO_PKG_VERSION")),
             "sayso_decisions_total{outcome=\"denied\",reason=\"invalid_token\"} 2".into(),
             "sayso_decision_seconds_bucket{le=\"0.0001\"} 1".into(),

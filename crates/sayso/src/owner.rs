@@ -8,6 +8,7 @@ mod add;
 mod client;
 mod open;
 mod policies;
+mod relink;
 mod request;
 mod servers;
 mod show;
@@ -87,6 +88,14 @@ enum Act {
     Revoke {
         /// The handle, as `connections` lists it.
         handle: String,
+    },
+    /// Show that an agent's new key wants the place of its old one; with --yes let it have it.
+    Relink {
+        /// The statement of `sayso agent rotate`; - reads it from stdin.
+        file: PathBuf,
+        /// Do it; without this it is only shown.
+        #[arg(long)]
+        yes: bool,
     },
     /// List what is registered, and which unit governs each.
     Resources,
@@ -186,6 +195,10 @@ async fn ask(client: &Client, asked: &Act, typed: &Typed, as_json: bool) -> anyh
         let (entry, words) = accept::run(client, typed, resource, *yes).await?;
         return Ok(if as_json { entry.to_string() } else { words });
     }
+    if let Act::Relink { file, yes } = asked {
+        let (done, words) = relink::run(client, typed, file, *yes).await?;
+        return Ok(if as_json { done.to_string() } else { words });
+    }
     let answer = match act(client, asked).await {
         Err(fault) => return Err(advised(fault, asked, typed)),
         Ok(answer) if as_json => return Ok(answer.to_string()),
@@ -222,7 +235,7 @@ async fn act(client: &Client, act: &Act) -> anyhow::Result<Value> {
         Act::Show { family } => client.read(&format!("pending/{}", client::segment(family)), None).await,
         Act::Approve { family } => decide(client, family, "approved").await,
         Act::Deny { family } => decide(client, family, "denied").await,
-        Act::Connections => client.read("connections", None).await,
+        Act::Connections | Act::Relink { .. } => client.read("connections", None).await,
         Act::Revoke { handle } => client.write("connections/revoke", &json!({ "handle": handle })).await,
         Act::Resources | Act::Accept { .. } => client.read("resources", None).await,
         Act::ResourceServers { answer } => servers::run(client, answer.as_ref()).await,

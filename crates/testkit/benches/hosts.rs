@@ -26,7 +26,7 @@ use rmcp::transport::streamable_http_server::session::never::NeverSessionManager
 use sayso_embed::{Hers, Site, SiteConfig, ToolSettings};
 use sayso_enforce::authority::keys::KnownKeys;
 use sayso_enforce::authority::scripted::{AGENT, AS_URI, HOST, NOW, PUBLIC, grant, key};
-use sayso_enforce::carry::{Broken, Carrier, Farewell, Sent, Way};
+use sayso_enforce::carry::{Broken, Carrier, Farewell, Sent, Source, Way};
 use sayso_enforce::listing::Reader;
 use sayso_enforce::reading::Bodies;
 use sayso_enforce::{
@@ -274,7 +274,7 @@ async fn proxied(carrier: &Arc<Carrier>, bodies: &Bodies, came: Came) {
     let head = Head { method: parts.method, target: parts.uri, headers: parts.headers };
     // As its listener hands it over, whose errors end a body early.
     let body = Full::from(body.collect().await.unwrap().to_bytes());
-    let response = Arc::clone(carrier).pass(AtOnce, bodies, head, body).await;
+    let response = Arc::clone(carrier).pass(AtOnce, bodies, Source::default(), head, body).await;
     assert!(response.status().is_success(), "{}", response.status());
     black_box(response.into_body().collect().await.unwrap().to_bytes());
 }
@@ -346,7 +346,7 @@ fn crypto() -> impl FnMut(u64) -> Duration + use<> {
     let (body, signer) = (Came::call(0).body, key(AGENT));
     // Of the length of what such a call has signed.
     let text = vec![b'x'; 420];
-    let (signature, verifying) = (signer.sign(&text), signer.verifying().clone());
+    let (signature, verifying) = (signer.sign(&text).unwrap(), signer.verifying().clone());
     move |times| {
         let began = Instant::now();
         for _ in 0..times {

@@ -14,14 +14,24 @@ mod asked;
 mod authority;
 #[path = "hosts/guard.rs"]
 mod guard;
+#[path = "hosts/hostile.rs"]
+mod hostile;
 #[path = "hosts/layer.rs"]
 mod layer;
 #[path = "hosts/pipe.rs"]
 mod pipe;
+#[path = "hosts/places.rs"]
+mod places;
 #[path = "hosts/policy.rs"]
 mod policy;
+#[path = "hosts/proofs.rs"]
+mod proofs;
 #[path = "hosts/proxy.rs"]
 mod proxy;
+#[path = "hosts/rounds.rs"]
+mod rounds;
+#[path = "hosts/standing.rs"]
+mod standing;
 #[path = "hosts/told.rs"]
 mod told;
 #[path = "hosts/vectors.rs"]

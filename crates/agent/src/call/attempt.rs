@@ -8,7 +8,7 @@ use super::server::{Written, exchange};
 use super::{Agent, Errand, Outcome, Visit};
 use crate::discover::Dialled;
 use crate::fault::{BadDemand, Fault, Party};
-use crate::negotiate::token::sign;
+use crate::negotiate::token::{SIGNATURE_AGENT, sign};
 use crate::wallet::Grant;
 use async_trait::async_trait;
 use http::header::{AUTHORIZATION, HeaderValue};
@@ -58,6 +58,9 @@ impl Agent {
         let token =
             HeaderValue::from_str(&format!("{SCHEME} {}", grant.token)).map_err(|_| BadDemand::Token)?;
         signed.headers.insert(AUTHORIZATION, token);
+        if let Some(directory) = errand.shows.signature_agent() {
+            signed.headers.insert(SIGNATURE_AGENT, directory);
+        }
         let key = self.key_at(errand, &grant.authority)?;
         sign("POST", dialled.url(), &mut signed.headers, &signed.body, &key, (self.now)())?;
         match exchange(&*self.doors.near, dialled, &signed).await {

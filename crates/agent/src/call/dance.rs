@@ -189,6 +189,7 @@ impl Agent {
             doors: &self.doors,
             pins: &self.pins,
             key: &key,
+            shows: &errand.shows,
             now: self.now,
             consent,
             arguments: &errand.arguments,

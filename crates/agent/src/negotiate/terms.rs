@@ -4,8 +4,9 @@
 
 use super::About;
 use crate::fault::{BadDemand, Fault};
+use crate::shows::Shown;
 use sayso_protocol::id::{Scope, Timestamp};
-use sayso_protocol::payload::agreement::{AgreementClaims, MAX_REASON, OperationClaim, sign};
+use sayso_protocol::payload::agreement::{AgreementClaims, MAX_REASON, OperationClaim, sign_as};
 use sayso_protocol::payload::edition::Edition;
 use sayso_protocol::payload::terms::{Proffer, RequiredClaim};
 use sayso_protocol::{SigningKey, b64};
@@ -61,12 +62,12 @@ pub(super) fn agree(
     claim: &RequiredClaim,
     narrower: &Narrower,
     (arguments, reason): (&Map<String, Value>, Option<&str>),
-    key: &SigningKey,
+    (key, shown): (&SigningKey, &Shown),
     now: Timestamp,
 ) -> Result<Signed, Fault> {
     let proffer = &claim.terms_template;
     let claims = AgreementClaims {
-        iss: Some(crate::identity::handle_of(key).to_string()),
+        iss: Some(shown.handle.to_string()),
         aud: proffer.terms.proffered_by.clone(),
         iat: now,
         template_id: proffer.terms.template_id.clone(),
@@ -86,7 +87,7 @@ pub(super) fn agree(
     };
     let format = claim.claim_token_format.iter().find(|format| Edition::accepts_format(format));
     let format = format.ok_or(BadDemand::Format)?.clone();
-    let token = sign(key, &claims).map_err(|_| Fault::Unwritable)?;
+    let token = sign_as(key, &shown.showing(), &claims).map_err(|_| Fault::Unwritable)?;
     let compact = b64::decode(&token).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     Ok(Signed { token, format, compact: compact.ok_or(Fault::Unwritable)?, expires_in: claims.expires_in })
 }
@@ -166,7 +167,9 @@ mod tests {
     fn signed(narrower: &Narrower) -> Result<SignedAgreement, Fault> {
         let key = SigningKey::from_seed(&[4; 32]).unwrap();
         let long = "é".repeat(400);
-        let signed = agree(&about(), &claim(), narrower, (&Map::new(), Some(&long)), &key, Timestamp(5))?;
+        let shown = crate::shows::Shows::default().at(ISSUER, &key, Timestamp(5))?;
+        let said = (&Map::new(), Some(&*long));
+        let signed = agree(&about(), &claim(), narrower, said, (&key, &shown), Timestamp(5))?;
         Ok(SignedAgreement::read(&signed.token).unwrap())
     }
 

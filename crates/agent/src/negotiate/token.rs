@@ -16,6 +16,9 @@ use url::form_urlencoded::Serializer;
 /// An authority may hold a poll until it is due, so it gets longer than a document.
 const LIMITS: Limits = Limits { bytes: 256 * 1024, seconds: 30 };
 
+/// Where the directory is that has the key of a signed request; always covered by its signature (CORE-52).
+pub(crate) const SIGNATURE_AGENT: &str = "signature-agent";
+
 /// What is said with a ticket.
 pub(super) enum Say<'a> {
     /// Nothing: what do you demand, or has she decided?
@@ -95,7 +98,14 @@ pub(crate) fn sign(
         headers,
         body: Body::Whole(body),
     };
-    let options = SignOptions { nonce: Some(&nonce), ..SignOptions::default() };
+    // Beside it the signature is one of Web Bot Auth, which wants to be told so, and an end.
+    let bot = headers.contains_key(SIGNATURE_AGENT);
+    let options = SignOptions {
+        nonce: Some(&nonce),
+        expires: bot.then(|| now.plus(sig::SKEW_SECONDS)),
+        tag: bot.then_some("web-bot-auth"),
+        ..SignOptions::default()
+    };
     let signed = sig::sign(&facts, key, now, &options).map_err(|_| Fault::Resource)?;
     signed.insert_into(headers);
     Ok(())

@@ -9,6 +9,7 @@ pub(super) mod ledger;
 pub(super) mod links;
 pub(super) mod pending;
 pub(super) mod policies;
+pub(super) mod relink;
 pub(super) mod resources;
 
 use super::answer::{Detail, Fault};

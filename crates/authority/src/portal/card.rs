@@ -5,8 +5,8 @@
 
 use super::act::SignedIn;
 use super::arguments::Arguments;
-use crate::asked;
 use crate::words::duration;
+use crate::{asked, checked};
 use sayso_owner::negotiation::{Ask, Commitment};
 use sayso_owner::store::Waiting;
 use sayso_owner::unit::Unit;
@@ -18,6 +18,8 @@ pub(super) struct Card {
     pub(super) agreement: String,
     pub(super) title: String,
     pub(super) agent: String,
+    /// What was checked about it, a sentence an axis.
+    pub(super) checked: [String; 3],
     /// What is known of the agent from her own record.
     pub(super) known: String,
     pub(super) because: &'static str,
@@ -50,13 +52,6 @@ pub(super) struct Promise {
     pub(super) upheld: Option<String>,
 }
 
-/// What was checked about an agent that shows a bare key, a sentence an axis.
-pub(super) const CHECKED: [&str; 3] = [
-    "Its key signed these terms, and the signature was checked. Whoever comes with that key is the same agent.",
-    "It showed no credential that says where it comes from.",
-    "Nobody vouches for who runs it.",
-];
-
 impl Card {
     pub(super) fn of(waiting: &Waiting, units: &[Unit], by: &SignedIn) -> Self {
         let commitment = &waiting.commitment;
@@ -68,6 +63,7 @@ impl Card {
         Self {
             title: title(waiting),
             agent: commitment.handle.to_string(),
+            checked: checked::sentences(&commitment.evidence),
             known: known(waiting),
             because: asked::because(waiting),
             resource: waiting.resource.to_string(),

@@ -6,7 +6,7 @@
 use super::Shared;
 use super::act::SignedIn;
 use super::agents::{self, Agent};
-use super::card::{CHECKED, Card};
+use super::card::Card;
 use super::page::{Page, show};
 use super::record::{self, Entry};
 use super::servers::{self, Newcomer};
@@ -30,7 +30,6 @@ struct Home<'a> {
     base: Option<&'a str>,
     owner: &'a str,
     sign_out: String,
-    checked: [&'static str; 3],
     waiting: usize,
     lanes: [Lane; 2],
     newcomers: Vec<Newcomer>,
@@ -63,7 +62,6 @@ pub(super) async fn page(State(authority): Shared, by: SignedIn) -> Result<Respo
         base: authority.portal.as_ref().map(|portal| portal.base.as_str()),
         owner: owner.as_str(),
         sign_out: by.token(&["sign out"]),
-        checked: CHECKED,
         waiting: waiting.len() + newcomers.len(),
         lanes: lanes(&waiting, &units, &by),
         newcomers,

@@ -4,7 +4,7 @@
 
 use super::Shared;
 use super::act::{Act, SignedIn};
-use super::card::{self, CHECKED, Card};
+use super::card::{self, Card};
 use super::page::{Page, show as drawn};
 use crate::asked;
 use askama::Template;
@@ -20,7 +20,6 @@ use sayso_protocol::{NegotiationId, S256};
 #[template(path = "waiting.html")]
 struct One<'a> {
     base: Option<&'a str>,
-    checked: [&'static str; 3],
     card: Card,
 }
 
@@ -35,7 +34,7 @@ pub(super) async fn show(
     let found = asked::find(&authority, &by.session.owner, &family).await?.ok_or_else(unknown)?;
     let units = authority.store.units(&by.session.owner).await?;
     let base = authority.portal.as_ref().map(|portal| portal.base.as_str());
-    Ok(drawn(&One { base, checked: CHECKED, card: Card::of(&found, &units, &by) }))
+    Ok(drawn(&One { base, card: Card::of(&found, &units, &by) }))
 }
 
 /// Takes her answer.

@@ -30,7 +30,7 @@ use crate::observe::Observed;
 use async_trait::async_trait;
 use beats::Presentation;
 use readers::Readers;
-use sayso_owner::connection::{Connection, Ended};
+use sayso_owner::connection::{Connection, Ended, Relinked};
 use sayso_owner::decision::Ruling;
 use sayso_owner::ledger::{Author, Record, Row};
 use sayso_owner::likeness::Speaker;
@@ -318,6 +318,20 @@ impl Store for SqliteStore {
     ) -> Result<Option<Ended>, Unavailable> {
         let (owner, handle, author) = (owner.clone(), handle.clone(), author.clone());
         self.writer.write("revoke", move |db| connections::revoke(db, &owner, &handle, &author, now)).await
+    }
+
+    async fn relink(
+        &self,
+        owner: &OwnerName,
+        from: &Handle,
+        to: &Handle,
+        author: &Author,
+        now: Timestamp,
+    ) -> Result<Relinked, Unavailable> {
+        let (owner, from, to, author) = (owner.clone(), from.clone(), to.clone(), author.clone());
+        self.writer
+            .write("relink", move |db| connections::relink(db, &owner, (&from, &to), &author, now))
+            .await
     }
 
     async fn ledger(

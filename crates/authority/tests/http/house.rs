@@ -3,6 +3,7 @@
 //! `dump` is everything the store holds but signatures seen: what must not change when something is refused.
 
 use crate::server::Server;
+use crate::web::Web;
 use crate::wire::{Answer, Sent, fresh_key};
 use sayso_authority::keys::Keys;
 use sayso_authority::store::SqliteStore;
@@ -34,6 +35,8 @@ pub struct House {
     pub authority: Arc<Authority>,
     pub alice: Person,
     pub bob: Person,
+    /// What is out there beyond loopback.
+    pub web: Web,
     ahead: Arc<AtomicI64>,
     database: PathBuf,
     _data: tempfile::TempDir,
@@ -62,16 +65,17 @@ impl House {
         config.owners = vec![owner("alice"), owner("bob")];
         change(&mut config);
         let keys = Keys::open_or_create(data.path()).unwrap();
+        let web = Web::default();
         let egress = Egress {
-            configured: Arc::new(Client::new(Reach::Configured)),
-            strangers: Arc::new(Client::new(reach)),
+            configured: Arc::new(web.behind("configured", Client::new(Reach::Configured))),
+            strangers: Arc::new(web.behind("strangers", Client::new(reach))),
         };
         let authority = Authority::open(config, keys, store, egress, clock(ahead.clone())).await.unwrap();
         let routes = router(authority.clone());
         tokio::spawn(async move { axum::serve(listener, routes).await });
         let alice = person(&authority, "alice").await;
         let bob = person(&authority, "bob").await;
-        Self { address, issuer, authority, alice, bob, ahead, database, _data: data }
+        Self { address, issuer, authority, alice, bob, web, ahead, database, _data: data }
     }
 
     pub fn now(&self) -> Timestamp {
@@ -371,7 +375,7 @@ impl Talk<'_> {
         let header =
             json!({ "alg": "EdDSA", "typ": agreement::TYP, "jwk": self.agent.key.verifying().jwk() });
         let signed = format!("{}.{}", b64::encode(header.to_string()), b64::encode(payload));
-        let signature = b64::encode(self.agent.key.sign(signed.as_bytes()));
+        let signature = b64::encode(self.agent.key.sign(signed.as_bytes()).unwrap());
         b64::encode(format!("{signed}.{signature}"))
     }
 

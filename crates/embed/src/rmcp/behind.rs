@@ -16,7 +16,6 @@ use rmcp::service::{NotificationContext, RequestContext, RoleServer, Subscriptio
 use rmcp::transport::streamable_http_server::{
     SessionManager, StreamableHttpServerConfig, StreamableHttpService,
 };
-use sayso_enforce::Enforcement;
 use sayso_protocol::payload::protection::AccessReport;
 use sayso_protocol::payload::refusal::{Code, Forwarded, Refusal};
 use std::borrow::Cow;
@@ -41,7 +40,7 @@ where
     let limit = site.engine.resource().settings().body_limit;
     let config = config.disable_allowed_hosts().disable_allowed_origins().with_max_request_body_bytes(limit);
     let guard = move || Ok(Behind { site: Arc::clone(&site), inner: server()? });
-    layer.layer(StreamableHttpService::new(guard, sessions, config))
+    layer.guarding().layer(StreamableHttpService::new(guard, sessions, config))
 }
 
 /// A server behind the layer.
@@ -193,7 +192,8 @@ impl<H: ServerHandler> ServerHandler for Behind<H> {
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let mut heard = requested.clone();
-        let enforcement = &self.site.engine.resource().settings().enforcement;
+        let resource = self.site.engine.resource();
+        let enforcement = &resource.settings().enforcement;
         if enforcement.asks_owner() {
             // Changed lists alone, as a layer trims it where there is one (ADR 0021).
             heard.resource_subscriptions = None;

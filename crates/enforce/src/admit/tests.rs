@@ -132,6 +132,7 @@ fn a_carried_subscription_is_trimmed_to_changed_lists() {
             Ok(Admitted::Open(opened)) => String::from_utf8(opened.body.to_vec()).unwrap(),
             Ok(Admitted::Protected(_)) => panic!("a call"),
             Err(TurnedAway::Fault(fault)) => fault.error.unwrap().to_owned(),
+            Ok(Admitted::Policed(_)) => "policed".to_owned(),
             Err(TurnedAway::Refuse(refusal)) => refusal.code.as_str().to_owned(),
         }
     };

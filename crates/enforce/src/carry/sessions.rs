@@ -3,16 +3,19 @@
 //! An id of ours is 256 random bits; the server's never leaves. Whose a session is, the engine says; this is how many
 //! there are, how long they live, and which headers name them. After a restart every id is unknown.
 
+mod places;
+
+use super::source::Source;
 use crate::bearer::Holder;
 use crate::call::Head;
 use crate::session::{Named, Session};
-use crate::verdict::Clearance;
 use async_trait::async_trait;
 use http::{HeaderValue, Method, Response, StatusCode};
+use places::{Places, Room};
 use sayso_protocol::method::Revision;
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout};
@@ -49,19 +52,29 @@ pub trait Farewell: Send + Sync {
     fn capacity(&self) -> usize {
         CAPACITY
     }
+
+    /// How long it keeps a session that is nobody's and in which nothing is said.
+    fn patience(&self) -> Duration {
+        IDLE
+    }
 }
 
 /// The sessions of one resource.
-pub(super) struct Sessions {
+pub(super) struct Sessions(Arc<Inner>);
+
+struct Inner {
     farewell: Arc<dyn Farewell>,
     table: Mutex<Table>,
-    capacity: usize,
+    /// How long one that is nobody's is kept in silence.
+    patience: Duration,
     farewells: Arc<Semaphore>,
 }
 
 struct Table {
     by_id: HashMap<Box<str>, Arc<Visit>>,
-    swept: Instant,
+    places: Places,
+    /// Whether somebody looks through them.
+    swept: bool,
 }
 
 /// A session and the names it has on both sides.
@@ -69,9 +82,25 @@ pub(super) struct Visit {
     pub(super) session: Arc<Session>,
     ours: HeaderValue,
     theirs: HeaderValue,
+    source: Source,
     used: Mutex<Instant>,
     /// Counts the streams that were taken up again.
     taken_up: watch::Sender<u64>,
+}
+
+/// A place for a session that its server may open; given back when it did not.
+pub(super) struct Place {
+    sessions: Arc<Inner>,
+    source: Source,
+    kept: bool,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !self.kept {
+            self.sessions.table().places.give_back(self.source);
+        }
+    }
 }
 
 /// The session a request names.
@@ -96,9 +125,9 @@ impl Found {
 }
 
 impl Visit {
-    fn new(ours: HeaderValue, theirs: HeaderValue) -> Self {
+    fn new(ours: HeaderValue, theirs: HeaderValue, source: Source) -> Self {
         let (used, taken_up) = (Mutex::new(Instant::now()), watch::Sender::new(0));
-        Self { session: Arc::default(), ours, theirs, used, taken_up }
+        Self { session: Arc::default(), ours, theirs, source, used, taken_up }
     }
 
     /// Something was said in it.
@@ -141,9 +170,9 @@ impl Sessions {
     }
 
     pub(super) fn bounded(farewell: Arc<dyn Farewell>, capacity: usize) -> Self {
-        let table = Table { by_id: HashMap::new(), swept: Instant::now() };
-        let farewells = Arc::new(Semaphore::new(FAREWELLS));
-        Self { farewell, table: Mutex::new(table), capacity, farewells }
+        let table = Table { by_id: HashMap::new(), places: Places::of(capacity), swept: false };
+        let (patience, farewells) = (farewell.patience().min(IDLE), Arc::new(Semaphore::new(FAREWELLS)));
+        Self(Arc::new(Inner { farewell, table: Mutex::new(table), patience, farewells }))
     }
 
     /// The session a request names, if its revision has them. Two names are none, and refused as what they are.
@@ -152,106 +181,112 @@ impl Sessions {
         let (Some(name), None, false) = (lines.next(), lines.next(), is_modern(head)) else {
             return Found::Nothing;
         };
-        let visit = name.to_str().ok().and_then(|id| self.table().by_id.get(id.trim()).cloned());
+        let visit = name.to_str().ok().and_then(|id| self.0.table().by_id.get(id.trim()).cloned());
         match visit {
-            Some(visit) if visit.used().elapsed() < IDLE => {
+            Some(visit) if !self.0.is_over(&visit) => {
                 visit.touch();
                 Found::Visit(visit)
             }
             Some(visit) => {
                 self.end(&visit);
-                self.say_farewell(visit);
+                self.0.say_farewell(visit);
                 Found::Unknown
             }
             None => Found::Unknown,
         }
     }
 
-    /// Whether there is room for another session: always, but for a table full of sessions that are somebody's and in
-    /// which something was said of late. One that is nobody's yet makes room, else one that is stale: the one that was
-    /// silent longest.
-    pub(super) fn has_room(&self) -> bool {
-        let mut table = self.table();
-        let full = table.by_id.len() >= self.capacity;
-        if full || table.swept.elapsed() > SWEEP {
-            table.swept = Instant::now();
-            self.sweep(&mut table);
-        }
-        if table.by_id.len() < self.capacity {
-            return true;
-        }
-        let longest = |one: fn(&Session) -> bool| {
-            let visits = table.by_id.values().filter(|visit| one(&visit.session));
-            visits.min_by_key(|visit| visit.used())
+    /// A place for another session from there, while its server is asked for it. There is one, but for a source that has
+    /// its share and no more to spare, and a table full of sessions that are somebody's and in which something was said
+    /// of late. One that is nobody's yet makes room, else one that is stale: the one that was silent longest.
+    pub(super) fn place(&self, source: Source) -> Option<Place> {
+        let mut table = self.0.table();
+        let going = match table.places.room(source) {
+            Room::Free => None,
+            Room::OwnGoes => Some(table.longest_silent(|visit| visit.source == source)?),
+            Room::Goes(largest) => {
+                let of_largest = table.longest_silent(|visit| visit.source == largest);
+                Some(of_largest.or_else(|| table.longest_silent(|_| true))?)
+            }
         };
-        // One in which a first call is being decided is neither: what is spent for it must have somewhere to go.
-        let stale = || longest(Session::is_bound).filter(|visit| visit.used().elapsed() >= STALE);
-        let Some(longest) = longest(Session::is_idle).or_else(stale).cloned() else { return false };
-        table.by_id.retain(|_, visit| !Arc::ptr_eq(visit, &longest));
-        longest.session.end();
-        self.say_farewell(longest);
-        true
-    }
-
-    fn sweep(&self, table: &mut Table) {
-        let idle = table.by_id.extract_if(|_, visit| visit.used().elapsed() >= IDLE);
-        for (_, visit) in idle {
+        if let Some(visit) = going {
+            table.remove(&visit);
             visit.session.end();
-            self.say_farewell(visit);
+            self.0.say_farewell(visit);
         }
+        table.places.take(source);
+        Some(Place { sessions: Arc::clone(&self.0), source, kept: false })
     }
 
     /// Ends a session here.
     pub(super) fn end(&self, visit: &Arc<Visit>) {
-        if let Ok(ours) = visit.ours.to_str() {
-            self.table().by_id.remove(ours);
-        }
+        self.0.table().remove(visit);
         visit.session.end();
     }
 
     /// A session as its server opened it; none where it did not, or by a name that cannot be kept.
-    fn open(&self, theirs: &HeaderValue, holder: Option<Holder>) -> Option<Arc<Visit>> {
+    fn open(&self, theirs: &HeaderValue, mut place: Place, holder: Option<Holder>) -> Option<Arc<Visit>> {
         let kept = theirs.len() <= LONGEST && theirs.to_str().is_ok_and(|id| !id.trim().is_empty());
         let id = Session::draw_id().ok().filter(|_| kept)?;
-        let visit = Arc::new(Visit::new(HeaderValue::try_from(&id).ok()?, theirs.clone()));
+        let visit = Arc::new(Visit::new(HeaderValue::try_from(&id).ok()?, theirs.clone(), place.source));
         if let Some(holder) = holder {
             visit.session.begin(holder);
         }
-        let mut table = self.table();
-        if table.by_id.len() >= self.capacity {
-            // Filled by others between the question and the answer.
-            drop(table);
-            self.say_farewell(visit);
-            return None;
-        }
+        place.kept = true;
+        let mut table = self.0.table();
         table.by_id.insert(id.into(), Arc::clone(&visit));
+        if !std::mem::replace(&mut table.swept, true) {
+            tokio::spawn(sweep(Arc::downgrade(&self.0)));
+        }
         Some(visit)
     }
 
     /// Puts our name of its session on a response, where it has one, and takes the server's off. The session the
-    /// response belongs to comes back.
-    pub(super) fn rename<S, B>(
+    /// response belongs to comes back; a new one has the place that was kept for it.
+    pub(super) fn rename<B>(
         &self,
         response: &mut Response<B>,
-        clearance: &Clearance<S>,
         visit: Option<Arc<Visit>>,
+        place: Option<Place>,
+        holder: Option<Holder>,
     ) -> Result<Option<Arc<Visit>>, NoRoom> {
         let status = response.status();
         let theirs = response.headers_mut().remove(SESSION);
-        let visit = match (visit, theirs) {
-            (Some(visit), _) if status == StatusCode::NOT_FOUND => {
+        let visit = match (visit, theirs, place) {
+            (Some(visit), ..) if status == StatusCode::NOT_FOUND => {
                 // The server has forgotten it, so there is none.
                 self.end(&visit);
                 return Ok(None);
             }
-            (Some(visit), _) => visit,
-            (None, Some(theirs)) if clearance.introduces && status.is_success() => {
-                self.open(&theirs, clearance.holder.clone()).ok_or(NoRoom)?
+            (Some(visit), ..) => visit,
+            (None, Some(theirs), Some(place)) if status.is_success() => {
+                self.open(&theirs, place, holder).ok_or(NoRoom)?
             }
-            (None, _) => return Ok(None),
+            (None, ..) => return Ok(None),
         };
         response.headers_mut().insert(SESSION, visit.ours.clone());
         Ok(Some(visit))
+    }
+}
+
+impl Inner {
+    /// Whether nothing was said in it for too long. A place that is nobody's is given up sooner, where it is dear.
+    fn is_over(&self, visit: &Visit) -> bool {
+        let patience = if visit.session.is_idle() { self.patience } else { IDLE };
+        visit.used().elapsed() >= patience
+    }
+
+    /// Ends those that are over, and says whether there are others.
+    fn sweep(&self) -> bool {
+        let mut table = self.table();
+        let over: Vec<_> = table.by_id.values().filter(|visit| self.is_over(visit)).cloned().collect();
+        for visit in over {
+            table.remove(&visit);
+            visit.session.end();
+            self.say_farewell(visit);
+        }
+        table.swept = !table.by_id.is_empty();
+        table.swept
     }
 
     /// Tells the server that a session is over, a few at once and each in its turn: what a server keeps for a session it
@@ -268,6 +303,37 @@ impl Sessions {
     fn table(&self) -> MutexGuard<'_, Table> {
         // INVARIANT: the table is changed by whole entries, so a panic leaves it true.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Looks through sessions as long as there are any, so that whoever went away takes nothing up for long.
+async fn sweep(sessions: Weak<Inner>) {
+    loop {
+        sleep(SWEEP).await;
+        let Some(sessions) = sessions.upgrade() else { return };
+        if !sessions.sweep() {
+            return;
+        }
+    }
+}
+
+impl Table {
+    fn remove(&mut self, visit: &Visit) {
+        let ours = visit.ours.to_str().unwrap_or_default();
+        if self.by_id.remove(ours).is_some() {
+            self.places.give_back(visit.source);
+        }
+    }
+
+    /// Of those, the one that makes room. One in which a first call is being decided is neither nobody's nor stale: what
+    /// is spent for it must have somewhere to go.
+    fn longest_silent(&self, which: impl Fn(&Visit) -> bool) -> Option<Arc<Visit>> {
+        let longest = |one: fn(&Session) -> bool| {
+            let visits = self.by_id.values().filter(|visit| which(visit) && one(&visit.session));
+            visits.min_by_key(|visit| visit.used())
+        };
+        let stale = || longest(Session::is_bound).filter(|visit| visit.used().elapsed() >= STALE);
+        longest(Session::is_idle).or_else(stale).cloned()
     }
 }
 

@@ -59,7 +59,8 @@ async fn a_body_keeps_its_place_as_long_as_it_is_held() {
     let carrier = Arc::new(Carrier::new(Scene::with(reusable()).engine, Arc::new(Nobody)));
     let (held, head, body) = (Arc::clone(&bodies), incoming.head.clone(), bytes(&incoming));
     let calling = way.clone();
-    let caller = tokio::spawn(async move { drop(carrier.pass(calling, &held, head, body).await) });
+    let caller =
+        tokio::spawn(async move { drop(carrier.pass(calling, &held, Source::default(), head, body).await) });
     timeout(Duration::from_secs(5), way.asked.notified()).await.unwrap();
     caller.abort();
     assert!(caller.await.unwrap_err().is_cancelled());

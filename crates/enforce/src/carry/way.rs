@@ -74,13 +74,16 @@ pub enum Broken {
     /// It answered with something that is not passed on: a redirect, or a change of protocol.
     #[error("the server behind this address answered with a redirect or another protocol")]
     Elsewhere,
+    /// It refused the request by its head, or before the call in it: the call was not run.
+    #[error("the server behind this address turned the request away and did not run the call")]
+    TurnedAway,
 }
 
 impl Broken {
     /// What that says about the request.
     pub fn forwarded(self) -> Forwarded {
         match self {
-            Broken::Unreachable => Forwarded::No,
+            Broken::Unreachable | Broken::TurnedAway => Forwarded::No,
             Broken::Interrupted | Broken::Elsewhere => Forwarded::Unknown,
         }
     }

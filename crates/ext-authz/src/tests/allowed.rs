@@ -149,6 +149,31 @@ async fn a_post_in_an_older_clients_session_is_judged_by_itself() {
     }
 }
 
+// MCP: a revision without sessions has no name for one, and nothing that says one reaches the server.
+#[tokio::test]
+async fn a_modern_request_loses_the_name_of_a_session() {
+    let named = |request: Request| request.with("mcp-session-id", "somebodys");
+    for door in DOORS {
+        let house = House::open();
+        for request in [
+            named(Request::list()),
+            named(Request::call("get_positions", "{}")).signed("reader"),
+            named(Request::call("execute_trade", TRADE)).signed("trade-1"),
+        ] {
+            let said = house.ask(door, &request).await;
+            assert_eq!(said.status, 200, "{door:?}: {said:?}");
+            assert!(said.removed.iter().any(|name| name == "mcp-session-id"), "{door:?}: {said:?}");
+            assert!(!said.removed.iter().any(|name| name == "mcp-method"), "{door:?}");
+        }
+        let older =
+            named(Request::post("tools/list", None, r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#))
+                .without("mcp-method")
+                .but("mcp-protocol-version", "2025-06-18");
+        let said = house.ask(door, &older).await;
+        assert!(said.status == 200 && !said.removed.iter().any(|name| name == "mcp-session-id"), "{door:?}");
+    }
+}
+
 #[tokio::test]
 async fn what_the_resource_server_publishes_is_on_the_http_listener() {
     let house = House::open();

@@ -22,7 +22,7 @@ pub(crate) use board::Slot;
 pub use command::{BadCommand, StdioCommand};
 pub(crate) use hello::{Era, LEGACY, MODERN, own_initialize, own_meta};
 pub use launch::launch;
-pub(crate) use session::CHILDREN;
+pub(crate) use session::{CHILDREN, SILENCE};
 
 use super::Broken;
 use axum::body::Body;

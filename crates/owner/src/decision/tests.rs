@@ -1,6 +1,7 @@
 //! Her answer: once, in time, with its author, and what it admits.
 
 use super::*;
+use crate::connection::Identity;
 use crate::negotiation::{Ending, PENDING_SECONDS};
 use crate::step::Beat;
 use crate::step::fixture::{START, World};

@@ -217,7 +217,7 @@ impl World {
 
     /// The beat that presents such an agreement.
     pub(crate) fn commit(&self, over: Value) -> Beat {
-        Beat::Commit(Box::new(self.agreement(over)))
+        Beat::Commit(Box::new(self.agreement(over)), None)
     }
 
     /// Plays up to the proffer.

@@ -5,6 +5,7 @@
 
 use super::{Beat, Draws, Facts, House, Step};
 use crate::connection::Connection;
+use crate::evidence::{Evidence, Operator};
 use crate::issue::{self, IssueFacts};
 use crate::ledger::{Author, Kind, Record};
 use crate::likeness::{Stage, Twin};
@@ -51,10 +52,10 @@ impl Table<'_> {
     fn governed_beat(&self, beat: &Beat, unit: &Unit, terms: &Terms) -> Step {
         match (&self.negotiation.state, beat) {
             (State::Approved { commitment, decided }, _) => self.claimed(commitment, decided, unit, terms),
-            (State::AwaitingAgreement { proffer, .. }, Beat::Commit(agreement))
+            (State::AwaitingAgreement { proffer, .. }, Beat::Commit(agreement, operator))
                 if proffer.terms == *terms =>
             {
-                self.committed(agreement, proffer, unit)
+                self.committed(agreement, operator.as_ref(), proffer, unit)
             }
             (State::AwaitingAgreement { .. }, Beat::Unreadable(breach)) => {
                 self.close(Ending::Breached, &breach.to_string())
@@ -114,14 +115,23 @@ impl Table<'_> {
         self.answer(state, TokenReply::NeedInfo { ticket: self.ticket(), claim: Box::new(claim) })
     }
 
-    fn committed(&self, agreement: &SignedAgreement, proffer: &Proffer, unit: &Unit) -> Step {
+    fn committed(
+        &self,
+        agreement: &SignedAgreement,
+        operator: Option<&Operator>,
+        proffer: &Proffer,
+        unit: &Unit,
+    ) -> Step {
         let tool = self.facts.registered.as_ref().map(|registered| &registered.resource.tool);
         if let Err(breach) = agreement.assents_to(proffer, tool, self.now) {
             let row =
                 self.refusal(Author::Policy, Some(proffer), &breach.to_string()).naming(&agreement.handle());
             return Step { records: vec![row], ..self.close(Ending::Breached, &breach.to_string()) };
         }
-        let commitment = Commitment::new(agreement, proffer, unit, self.definition().cloned(), self.now);
+        let commitment = Commitment {
+            evidence: Evidence::of(agreement.credential(), operator.cloned()),
+            ..Commitment::new(agreement, proffer, unit, self.definition().cloned(), self.now)
+        };
         if !self.negotiation.scopes.is_empty() && issue::scopes(self.negotiation, &commitment).is_empty() {
             return self.refused(Some(commitment.handle), "the agreement covers no scope of this request");
         }
@@ -201,7 +211,7 @@ impl Table<'_> {
     fn speaker(&self, beat: &Beat) -> Option<Handle> {
         match (self.negotiation.commitment(), beat) {
             (Some(commitment), _) => Some(commitment.handle.clone()),
-            (None, Beat::Commit(agreement)) => Some(agreement.handle()),
+            (None, Beat::Commit(agreement, _)) => Some(agreement.handle()),
             _ => None,
         }
     }
@@ -217,7 +227,7 @@ impl Table<'_> {
     }
 
     fn promised(&self, commitment: &Commitment, twin: Option<&Twin>) -> Record {
-        let entry = json!({
+        let mut entry = json!({
             "resource_id": self.negotiation.resource,
             "scope": commitment.scope,
             "terms_uri": commitment.proffer.terms_uri,
@@ -228,6 +238,9 @@ impl Table<'_> {
             "mission": commitment.mission,
             "supersedes": twin.map(|twin| &twin.family),
         });
+        if let (false, Some(entry)) = (commitment.evidence.is_empty(), entry.as_object_mut()) {
+            entry.insert("evidence".into(), json!(commitment.evidence));
+        }
         Record::new(Kind::Promised, &self.negotiation.id, Author::Agent, entry).naming(&commitment.handle)
     }
 

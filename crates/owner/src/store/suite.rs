@@ -25,6 +25,7 @@ pub mod introductions;
 pub mod isolation;
 pub mod policy;
 pub mod registry;
+pub mod relinks;
 pub mod rounds;
 pub mod servers;
 pub mod sessions;
@@ -92,6 +93,27 @@ macro_rules! store_suite {
         #[test]
         fn uncommitted_negotiations_are_capped() {
             $crate::store::suite::tickets::uncommitted_negotiations_are_capped(&$place);
+        }
+
+        // D-33
+        #[test]
+        fn a_new_key_takes_the_place_of_the_old() {
+            $crate::store::suite::relinks::a_new_key_takes_the_place_of_the_old(&$place);
+        }
+
+        #[test]
+        fn only_a_standing_key_gives_its_place_and_only_to_a_new_one() {
+            $crate::store::suite::relinks::only_a_standing_key_gives_its_place_and_only_to_a_new_one(&$place);
+        }
+
+        #[test]
+        fn a_key_has_one_successor() {
+            $crate::store::suite::relinks::a_key_has_one_successor(&$place);
+        }
+
+        #[test]
+        fn no_successor_outlives_an_ending() {
+            $crate::store::suite::relinks::no_successor_outlives_an_ending(&$place);
         }
 
         #[test]

@@ -5,13 +5,19 @@
 
 use super::operation::Operation;
 use super::terms::Proffer;
-use crate::b64;
 use crate::canon::{S256, s256_bytes};
 use crate::id::{Handle, NegotiationId, Scope, TemplateId, Timestamp, ToolName};
 use crate::json::Json;
-use crate::jws::{self, BadJws, KeyName, Unverified, Verified};
-use crate::key::{SigningKey, VerifyingKey};
+use crate::jws::Verified;
+use crate::key::VerifyingKey;
+use crate::payload::credential::Credential;
 use serde::{Deserialize, Serialize};
+
+mod presented;
+mod signing;
+
+pub use presented::{Presented, Unvouched};
+pub use signing::{Showing, sign, sign_as};
 
 /// The `typ` of an agreement.
 pub const TYP: &str = "myterms-agreement-v1+jws";
@@ -86,8 +92,8 @@ pub enum Breach {
     /// Neither or both of `jwk` and `agent_token`.
     #[error("the agreement's header must name exactly one key")]
     Key,
-    /// An issuer's credential, which this authority does not accept.
-    #[error("this authority accepts no agent credentials; sign with a bare key")]
+    /// An issuer's credential, where only a bare key is accepted, or one that is none.
+    #[error("the agent credential is not one this authority accepts")]
     Credential,
     /// The signature does not verify under the header's key.
     #[error("the agreement's signature does not verify")]
@@ -130,32 +136,30 @@ pub struct SignedAgreement {
     jws: Verified,
     claims: AgreementClaims,
     operation: Option<Operation>,
+    /// The credential that names its key, verified; none for a bare key.
+    credential: Option<Credential>,
+    described: Described,
+}
+
+/// Where an agent says that somebody describes it, under its signature. Decides nothing (CORE-53).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Described {
+    /// The address of its client metadata document, which is its client id (CORE-51).
+    pub client_id: Option<String>,
+    /// The origin of the key directory that has its key.
+    pub directory: Option<String>,
 }
 
 impl SignedAgreement {
-    /// Reads and verifies a `claim_token`: base64url of the whole compact JWS (TERMS-22..24).
+    /// Reads and verifies a `claim_token` under a bare key: base64url of the whole compact JWS (TERMS-22..24).
     ///
     /// # Errors
     /// When it is malformed, names no single bare key, or does not verify.
     pub fn read(claim_token: &str) -> Result<Self, Breach> {
-        if claim_token.len() > MAX_CLAIM_TOKEN {
-            return Err(Breach::Form);
+        match Presented::read(claim_token)? {
+            Presented::Bare(agreement) => Ok(*agreement),
+            Presented::Named(_) => Err(Breach::Credential),
         }
-        let compact = b64::decode(claim_token).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-        let jws =
-            Unverified::parse(&compact.ok_or(Breach::Form)?, MAX_CLAIM_TOKEN).map_err(|_| Breach::Form)?;
-        if jws.typ() != Some(TYP) {
-            return Err(Breach::Form);
-        }
-        let key = match (jws.has("jwk"), jws.has("agent_token")) {
-            (true, false) => jws.jwk().map_err(|_| Breach::Key)?,
-            (false, true) => return Err(Breach::Credential),
-            _ => return Err(Breach::Key),
-        };
-        let verified = jws.verify(&key).map_err(|_| Breach::Signature)?;
-        let claims: AgreementClaims = verified.claims().map_err(|_| Breach::Claims)?;
-        let operation = operation_of(&verified)?;
-        Ok(Self { jws: verified, claims, operation })
     }
 
     /// The compact JWS as received.
@@ -173,9 +177,27 @@ impl SignedAgreement {
         self.jws.key()
     }
 
-    /// The handle this agreement speaks for.
+    /// The handle this agreement speaks for: its credential's, or that of its key.
     pub fn handle(&self) -> Handle {
-        Handle::pseudonymous(&self.key().thumbprint())
+        match &self.credential {
+            Some(credential) => credential.handle.clone(),
+            None => Handle::pseudonymous(&self.key().thumbprint()),
+        }
+    }
+
+    /// The credential that names its key, where there is one.
+    pub fn credential(&self) -> Option<&Credential> {
+        self.credential.as_ref()
+    }
+
+    /// Where it says that somebody describes its agent.
+    pub fn described(&self) -> &Described {
+        &self.described
+    }
+
+    /// Whether it was signed recently and for this authority; one that was not is a breach of any terms.
+    pub fn is_for(&self, issuer: &str, now: Timestamp) -> bool {
+        is_for(&self.claims, issuer, now)
     }
 
     /// The claims.
@@ -200,7 +222,7 @@ impl SignedAgreement {
     ) -> Result<(), Breach> {
         let (claims, terms) = (&self.claims, &proffer.terms);
         check(claims.aud == terms.proffered_by, Breach::Audience)?;
-        check(now.since(claims.iat).abs() <= IAT_SKEW, Breach::IssuedAt)?;
+        check(is_recent(claims, now), Breach::IssuedAt)?;
         check(claims.nonce == proffer.nonce, Breach::Altered("nonce"))?;
         check(claims.family == proffer.family, Breach::Altered("family"))?;
         check(claims.template_id == terms.template_id, Breach::Altered("template_id"))?;
@@ -225,6 +247,14 @@ fn check(holds: bool, breach: Breach) -> Result<(), Breach> {
     if holds { Ok(()) } else { Err(breach) }
 }
 
+fn is_recent(claims: &AgreementClaims, now: Timestamp) -> bool {
+    now.since(claims.iat).abs() <= IAT_SKEW
+}
+
+fn is_for(claims: &AgreementClaims, issuer: &str, now: Timestamp) -> bool {
+    claims.aud == issuer && is_recent(claims, now)
+}
+
 /// The operation with the digest of its arguments as signed: the canonical form is taken from the bytes, not from
 /// a value that already went through a lossy number type.
 fn operation_of(jws: &Verified) -> Result<Option<Operation>, Breach> {
@@ -235,14 +265,6 @@ fn operation_of(jws: &Verified) -> Result<Option<Operation>, Breach> {
         operation.get("params").filter(|params| params.as_object().is_some()).ok_or(Breach::Operation)?;
     let tool = ToolName::parse(tool).map_err(|_| Breach::Operation)?;
     Operation::of(tool, params).map(Some).map_err(|_| Breach::Operation)
-}
-
-/// Signs an agreement and wraps it as a `claim_token`.
-///
-/// # Errors
-/// When the claims cannot be serialised.
-pub fn sign(key: &SigningKey, claims: &AgreementClaims) -> Result<String, BadJws> {
-    jws::sign(key, TYP, &KeyName::Jwk, claims).map(b64::encode)
 }
 
 #[cfg(test)]

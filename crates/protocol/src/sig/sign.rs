@@ -19,6 +19,8 @@ pub struct SignOptions<'a> {
     pub nonce: Option<&'a str>,
     /// When the signature stops being good, if before the usual minute.
     pub expires: Option<Timestamp>,
+    /// What the signature is for, where a draft names it: `web-bot-auth` beside a `Signature-Agent`.
+    pub tag: Option<&'a str>,
 }
 
 /// The fields that make a request signed.
@@ -48,7 +50,8 @@ impl Signed {
 /// The digest is computed from `facts.body`; a `Content-Digest` already among the headers is not looked at.
 ///
 /// # Errors
-/// When the body is not at hand, or something to be covered is absent, there twice, or cannot be written.
+/// When the body is not at hand, something to be covered is absent, there twice, or cannot be written, or whoever holds
+/// the key does not sign.
 pub fn sign(
     facts: &Facts<'_>,
     key: &SigningKey,
@@ -67,7 +70,8 @@ pub fn sign(
     let params = params(&covered, &key.kid(), created, options)?;
     let request = Request { facts, content_digest: digest.as_deref(), query_in_path: false };
     let base = signature_base(&covered, &params, &request)?;
-    let signature = crate::b64::encode_standard(key.sign(base.as_bytes()));
+    let signature = key.sign(base.as_bytes()).map_err(|_| SigFault::Unsigned)?;
+    let signature = crate::b64::encode_standard(signature);
     Ok(Signed {
         signature_input: written(&format!("sig1={params}"))?,
         signature: written(&format!("sig1=:{signature}:"))?,
@@ -105,9 +109,12 @@ fn params(
         written = written.parameter(name("expires")?, seconds(expires)?);
     }
     written = written.parameter(name("keyid")?, text(keyid)?).parameter(name("alg")?, text("ed25519")?);
-    if let Some(nonce) = options.nonce {
-        let _ = written.parameter(name("nonce")?, text(nonce)?);
+    for (parameter, value) in [("nonce", options.nonce), ("tag", options.tag)] {
+        if let Some(value) = value {
+            written = written.parameter(name(parameter)?, text(value)?);
+        }
     }
+    drop(written);
     let line = field.finish().ok_or(SigFault::Malformed)?;
     line.strip_prefix("sig1=").map(str::to_owned).ok_or(SigFault::Malformed)
 }

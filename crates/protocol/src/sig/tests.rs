@@ -119,7 +119,7 @@ fn the_ed25519_example_of_rfc_9421() {
         )
     );
     assert_eq!(
-        crate::b64::encode_standard(key.sign(base.as_bytes())),
+        crate::b64::encode_standard(key.sign(base.as_bytes()).unwrap()),
         "wqcAqbmYJ2ji2glfAMaRy4gruYYnx2nEFN2HN6jrnDnQCK1u02Gb04v9EDgwUPiu4A0w6vuQv5lIp5WPpBKRCw=="
     );
 }
@@ -299,7 +299,7 @@ proptest! {
     // CORE-55, CORE-56, CORE-61
     #[test]
     fn what_is_signed_verifies_and_nothing_else_does(mut sent in any_request(), nonce in "[ -~]{0,20}") {
-        let options = SignOptions { also_cover: &["x-note"], nonce: Some(&nonce), expires: Some(NOW.plus(60)) };
+        let options = SignOptions { also_cover: &["x-note"], nonce: Some(&nonce), expires: Some(NOW.plus(60)), tag: Some("web-bot-auth") };
         sent.sign(&key(7), &options).unwrap();
         let (ours, profile) = (key(7), Profile::default());
         prop_assert!(sent.verify(ours.verifying(), &profile, NOW.plus(59)).is_ok());

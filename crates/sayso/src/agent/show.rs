@@ -5,7 +5,7 @@
 
 use super::Call;
 use crate::terminal::{duration, moment, plain, shell, table};
-use sayso_agent::{Ask, Grant, Identity, Kept, Refused};
+use sayso_agent::{Ask, Grant, Kept, Refused};
 use sayso_fetch::FetchError;
 use sayso_protocol::payload::rpt::MAX_LIFE;
 use sayso_protocol::{Json, canon};
@@ -114,6 +114,7 @@ pub(super) fn again(call: &Call, config_dir: Option<&Path>) -> String {
     if let Some(key) = &call.key {
         words.push(format!("--key {}", path(key)));
     }
+    words.extend(call.presenting.words());
     if call.accept_terms {
         words.push("--accept-terms".to_owned());
     }
@@ -163,21 +164,12 @@ pub(super) fn grants(grants: &[Grant], json: bool) {
     list(&["UNTIL", "GOOD FOR", "TOOL", "RESOURCE"], grants.iter().map(row).collect(), &json!(objects), json);
 }
 
-pub(super) fn identities(identities: &[Identity], json: bool) {
-    let path = |identity: &Identity| identity.path.display().to_string();
-    let row =
-        |identity: &Identity| vec![identity.authority.clone(), identity.handle.to_string(), path(identity)];
-    let object = |identity: &Identity| json!({ "authority": identity.authority, "handle": identity.handle, "key": path(identity) });
-    let objects: Vec<Value> = identities.iter().map(object).collect();
-    list(&["AUTHORITY", "HANDLE", "KEY"], identities.iter().map(row).collect(), &json!(objects), json);
-}
-
 /// Writes to stdout; a reader that has gone away is not a failure of the call.
 pub(super) fn print(text: &str) {
     let _ = writeln!(std::io::stdout(), "{text}");
 }
 
-fn list(heading: &[&str], rows: Vec<Vec<String>>, value: &Value, json: bool) {
+pub(super) fn list(heading: &[&str], rows: Vec<Vec<String>>, value: &Value, json: bool) {
     match (json, rows.is_empty()) {
         (true, _) => print(&value.to_string()),
         (false, true) => eprintln!("none"),

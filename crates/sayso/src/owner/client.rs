@@ -49,6 +49,7 @@ impl std::error::Error for Refused {}
 pub(super) struct Client {
     http: Http,
     key: SigningKey,
+    issuer: String,
     endpoint: String,
 }
 
@@ -76,7 +77,12 @@ impl Client {
         if metadata.issuer != issuer {
             bail!("the authority at {issuer} says it is another one");
         }
-        Ok(Self { http, key, endpoint: metadata.owner_endpoint })
+        Ok(Self { http, key, issuer: metadata.issuer, endpoint: metadata.owner_endpoint })
+    }
+
+    /// The authority's issuer.
+    pub(super) fn issuer(&self) -> &str {
+        &self.issuer
     }
 
     pub(super) async fn read(&self, path: &str, query: Option<&str>) -> anyhow::Result<Value> {

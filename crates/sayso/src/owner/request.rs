@@ -18,6 +18,7 @@ pub(super) fn show(item: &Value, asks: Option<bool>) -> String {
         ("scopes", text(at(item, "scope"))),
         ("purpose", text(at(item, "purpose"))),
     ];
+    lines.extend(checked(item));
     lines.extend(promises(item));
     let agreed =
         seconds(item).map_or_else(|| "-".into(), |agreed| format!("binds it for {}", duration(agreed)));
@@ -57,6 +58,13 @@ fn promises(item: &Value) -> Vec<(&'static str, String)> {
     }
     let name = |place| if place == 0 { "promises" } else { "" };
     all.into_iter().enumerate().map(|(place, promise)| (name(place), promise)).collect()
+}
+
+/// What was checked about the agent, a sentence an axis; the names in them are strangers' words.
+fn checked(item: &Value) -> Vec<(&'static str, String)> {
+    let name = |place| if place == 0 { "checked" } else { "" };
+    let all = at(item, "assurance_notes").as_array().into_iter().flatten().map(text);
+    all.enumerate().map(|(place, sentence)| (name(place), sentence)).collect()
 }
 
 fn seconds(item: &Value) -> Option<i64> {

@@ -16,7 +16,7 @@ pub(super) fn answer(act: &Act, value: &Value, units: &Value, typed: &Typed) -> 
         }
         Act::Approve { family } => format!("approved {}", plain(family)),
         Act::Deny { family } => format!("denied {}", plain(family)),
-        Act::Connections => connections(value),
+        Act::Connections | Act::Relink { .. } => connections(value),
         Act::Revoke { handle } => revoked(handle, value),
         Act::Resources | Act::Accept { .. } => resources(value, typed),
         Act::ResourceServers { answer: None } => servers(value),
@@ -47,8 +47,8 @@ pub(super) fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
 
 /// The agent as it will be known: by the key that signed.
 pub(super) fn agent(item: &Value) -> String {
-    let known = at(item, "handle");
-    if known.is_null() { format!("jkt:{}", text(at(item, "key"))) } else { text(known) }
+    let named = at(item, "agent");
+    if named.is_null() { format!("jkt:{}", text(at(item, "key"))) } else { text(named) }
 }
 
 /// The canonical form, the one that was hashed.

@@ -100,6 +100,7 @@ pub(crate) async fn open(
         edition: settings.edition()?,
         require_signed_polls: settings.parse("authority.require_signed_polls")?,
         owners,
+        trusted_agent_issuers: settings.list("authority.trusted_agent_issuers"),
         portal: doors.portal.clone(),
         observed: observed.clone(),
         ..Config::at(&doors.issuer)

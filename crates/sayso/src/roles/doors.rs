@@ -9,12 +9,14 @@ use crate::settings::Settings;
 use anyhow::{Context as _, bail};
 use sayso_authority::Portal;
 use sayso_protocol::b64;
+use sayso_protocol::payload::credential::is_issuer;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use tokio::net::TcpListener;
 use url::{Host, Url};
 
 const URL: &str = "authority.portal_url";
+const ISSUERS: &str = "authority.trusted_agent_issuers";
 /// Where the path of her page is kept, beside the store.
 const PLACE: &str = "portal";
 /// How often a free port is looked for that is free on both addresses.
@@ -36,11 +38,18 @@ enum Half {
     Missing(SocketAddr),
 }
 
-/// Refuses a portal URL that cannot be one.
+/// Refuses a portal URL that cannot be one, and an issuer of agent credentials that can be none.
 ///
 /// # Errors
-/// When it is set and is not an https origin under a name, or an http one under `localhost`.
+/// When an issuer is no https origin, or the portal URL is set and is not an https origin under a name, or an http one under `localhost`.
 pub(crate) fn check(settings: &Settings) -> anyhow::Result<()> {
+    for issuer in settings.list(ISSUERS) {
+        if !is_issuer(&issuer) {
+            bail!(
+                "`{ISSUERS}` cannot hold `{issuer}`: write an https origin with nothing after it, https://people.example"
+            );
+        }
+    }
     let Some(url) = settings.text(URL) else { return Ok(()) };
     Portal::at(url, &[0; 16]).with_context(|| format!("`{URL}` cannot be `{url}`"))?;
     Ok(())

@@ -1,7 +1,7 @@
 //! The parts of `up`: listeners first, since public URLs follow from them, then store, authority, vault, gateway.
 
 use super::behind::{Behind, Named};
-use super::keeper::Keeper;
+use super::keeper::{Keeper, Watched};
 use super::policy::FirstPolicy;
 use crate::home::Home;
 use crate::local::LocalAuthority;
@@ -161,11 +161,7 @@ impl Parts {
         };
         let gateway = Gateway::observed(config, Arc::new(clock::now), Some(metrics.decisions()))?;
         let first = FirstPolicy::of(home)?;
-        // What no owner is asked about needs no listing of hers; its server is listened to all the same.
-        let (watched, heard) = match wanted.asked {
-            Asked::Policy => (None, behind.watched.map(|watched| watched.upstream)),
-            Asked::Owner | Asked::Both | Asked::Nobody => (behind.watched, None),
-        };
+        let (watched, heard) = looked_after(wanted.asked, behind.watched);
         let keeper = watched.map(|watched| Keeper {
             gateway: gateway.clone(),
             authority: Arc::clone(&authority),
@@ -268,6 +264,15 @@ impl Front {
             serve_query: false,
         };
         ResourceConfig { resource, upstream }
+    }
+}
+
+/// The server that is kept track of for its owner, or the one that is only listened to: what no owner is asked about needs no
+/// listing of hers.
+fn looked_after(asked: Asked, watched: Option<Watched>) -> (Option<Watched>, Option<Upstream>) {
+    match asked {
+        Asked::Policy => (None, watched.map(|watched| watched.upstream)),
+        Asked::Owner | Asked::Both | Asked::Nobody => (watched, None),
     }
 }
 

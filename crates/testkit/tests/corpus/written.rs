@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use super::Seed;
 use crate::targets::agreement::{NOW, proffer};
-use crate::targets::{jws, ticket};
+use crate::targets::{credential, jws, ticket};
 
 pub(super) fn all() -> Vec<Seed> {
     let mut seeds = Vec::new();
@@ -30,6 +30,7 @@ pub(super) fn all() -> Vec<Seed> {
     };
     add("agreement", agreements());
     add("answer", conversations());
+    add("credential", credentials());
     add("guard", addresses());
     add("challenge", challenges::all());
     add("jsonrpc", challenges::errors());
@@ -59,6 +60,24 @@ fn claims() -> Value {
 fn token(key: &SigningKey, claims: &Value) -> String {
     let claims: AgreementClaims = serde_json::from_value(claims.clone()).expect("claims");
     agreement::sign(key, &claims).expect("an agreement")
+}
+
+/// A header line and claims that hold, the shape of each document beside a credential, and an address.
+fn credentials() -> Vec<String> {
+    let header = json!({ "alg": "EdDSA", "typ": "aa-agent+jwt", "kid": "k" });
+    let claims = json!({
+        "iss": "https://ps.example", "sub": "aauth:worker@ps.example", "dwk": "aauth-agent.json", "jti": "j",
+        "iat": credential::NOW.0, "exp": credential::NOW.plus(300).0, "aud": "https://as.example",
+        "parent_agent": "aauth:boss@ps.example", "cnf": { "jwk": jws::key().verifying().jwk() },
+    });
+    let client = "https://op.example/agent.json";
+    vec![
+        format!("{header}\n{claims}"),
+        json!({ "issuer": "https://as.example", "jwks_uri": "https://as.example/jwks" }).to_string(),
+        serde_json::to_string(&KeySet::of([jws::key().verifying()])).expect("a set"),
+        json!({ "client_id": client, "client_name": "x" }).to_string(),
+        client.into(),
+    ]
 }
 
 fn agreements() -> Vec<String> {

@@ -1,54 +1,57 @@
 //! External authorization: a gateway of others asks over HTTP or over gRPC, and only forwards on a yes.
 
 use super::authority::Stub;
+use super::standing::Standing;
 use super::told::Told;
-use super::vectors::{self, Vector};
+use super::vectors::{self, Stage, Vector};
 use super::{Host, async_trait};
 use axum::body::Body;
 use bytes::Bytes;
+use futures::FutureExt;
 use http::{Request, Response, StatusCode, Uri};
-use sayso_enforce::ServerConfig;
+use sayso_enforce::{Authority, ServerConfig};
 use sayso_ext_authz::grpc::message::{
     Attributes, CheckRequest, HeaderList, HttpRequest, Line, Request as Asked, Told as Answer,
 };
 use sayso_ext_authz::{ExtAuthz, Outward, Whole, http_router};
 use serde_json::Value;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tower::ServiceExt;
 
 /// How it is asked.
+#[derive(Clone, Copy)]
 pub(crate) enum Gateway {
     OverHttp,
     OverGrpc,
 }
 
-fn authorizer(vector: &Vector, authority: Arc<Stub>) -> ExtAuthz {
+fn authorizer(stage: &Stage, authority: Arc<dyn Authority>) -> ExtAuthz {
     let config = ServerConfig {
-        public_url: vectors::PUBLIC.into(),
+        public_url: stage.public.into(),
         hosts: Vec::new(),
         key: vectors::key(),
         readers: vec![vectors::reader()],
-        resources: vec![vectors::resource(vector, authority)],
+        resources: vec![vectors::resource(stage, authority)],
         body_limit: 1 << 20,
     };
-    ExtAuthz::new(config, Whole::ByFlag, Outward::default(), vectors::clock(), None).unwrap()
+    ExtAuthz::new(config, Whole::ByFlag, Outward::default(), vectors::clock(stage), None).unwrap()
 }
 
 /// As a gateway that has the whole body says so.
-fn marked(vector: &Vector) -> Request<String> {
-    let mut request = vector.request::<String>();
+fn marked(mut request: Request<Bytes>) -> Request<Bytes> {
     request.headers_mut().insert("x-envoy-auth-partial-body", "false".parse().unwrap());
     request
 }
 
-async fn over_http(authorizer: ExtAuthz, request: Request<String>) -> Response<Body> {
+async fn over_http(authorizer: ExtAuthz, request: Request<Bytes>) -> Response<Body> {
     let mut request = request.map(Body::from);
     let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
     *request.uri_mut() = format!("{}{target}", sayso_ext_authz::CHECK).parse::<Uri>().unwrap();
     http_router(authorizer).oneshot(request).await.unwrap()
 }
 
-async fn over_grpc(authorizer: ExtAuthz, request: Request<String>) -> Response<Body> {
+async fn over_grpc(authorizer: ExtAuthz, request: Request<Bytes>) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let text = |text: &str| Bytes::copy_from_slice(text.as_bytes());
     let line = |(name, value): (&http::HeaderName, &http::HeaderValue)| Line {
@@ -56,26 +59,59 @@ async fn over_grpc(authorizer: ExtAuthz, request: Request<String>) -> Response<B
         raw_value: Bytes::copy_from_slice(value.as_bytes()),
         value: Bytes::new(),
     };
+    // A second one is a header like any other.
     let host = parts.headers.get("host").map(|host| Bytes::copy_from_slice(host.as_bytes()));
-    let rest = parts.headers.iter().filter(|(name, _)| *name != "host");
+    let mut hosts = 0;
+    let rest = parts.headers.iter().filter(|(name, _)| {
+        hosts += usize::from(*name == "host");
+        *name != "host" || hosts > 1
+    });
     let message = HttpRequest {
         method: text(parts.method.as_str()),
         path: text(parts.uri.path_and_query().unwrap().as_str()),
         host: host.unwrap_or_default(),
         size: i64::try_from(body.len()).unwrap(),
         header_map: Some(HeaderList { headers: rest.map(line).collect() }),
-        raw_body: body.into(),
+        raw_body: body,
         ..HttpRequest::default()
     };
     let request = Some(Asked { http: Some(message) });
     let told = authorizer.answer(CheckRequest { attributes: Some(Attributes { request }) }).await.told;
-    let (status, body) = match told.unwrap() {
-        Answer::Ok(_) => (200, String::new()),
-        Answer::Denied(denied) => (denied.status.unwrap().code, denied.body),
+    let (status, headers, body) = match told.unwrap() {
+        Answer::Ok(_) => (200, Vec::new(), String::new()),
+        Answer::Denied(denied) => (denied.status.unwrap().code, denied.headers, denied.body),
     };
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = StatusCode::from_u16(u16::try_from(status).unwrap()).unwrap();
+    for line in headers.into_iter().filter_map(|line| line.header) {
+        let name = http::HeaderName::from_bytes(&line.key).unwrap();
+        response.headers_mut().append(name, http::HeaderValue::from_bytes(&line.value).unwrap());
+    }
     response
+}
+
+/// One, asked by a gateway that does as it is told; what is allowed goes on, which the gateway sees to.
+pub(crate) fn open(gateway: Gateway, stage: &Stage, authority: Arc<dyn Authority>) -> Standing {
+    let (authorizer, reached) = (authorizer(stage, authority), Arc::<AtomicUsize>::default());
+    let (name, counted) = (gateway.name(), Arc::clone(&reached));
+    let sending = move |request: Request<Bytes>| {
+        let (authorizer, counted) = (authorizer.clone(), Arc::clone(&counted));
+        let is_check = !request.uri().path().starts_with("/.well-known/");
+        async move {
+            let response = match gateway {
+                // What is published is asked of the listener, and of no check.
+                Gateway::OverHttp if !is_check => {
+                    return http_router(authorizer).oneshot(request.map(Body::from)).await.unwrap();
+                }
+                Gateway::OverHttp => over_http(authorizer, marked(request)).await,
+                Gateway::OverGrpc => over_grpc(authorizer, marked(request)).await,
+            };
+            counted.fetch_add(usize::from(response.status().is_success()), Ordering::SeqCst);
+            response
+        }
+        .boxed()
+    };
+    Standing { name, sending: Box::new(sending), reached, _keeping: None }
 }
 
 #[async_trait]
@@ -105,13 +141,8 @@ impl Host for Gateway {
     }
 
     async fn judge(&self, vector: &Vector, authority: Arc<Stub>) -> Told {
-        let (authorizer, request) = (authorizer(vector, authority), marked(vector));
-        let response = match self {
-            Gateway::OverHttp => over_http(authorizer, request).await,
-            Gateway::OverGrpc => over_grpc(authorizer, request).await,
-        };
-        // What is allowed goes on, which the gateway sees to.
-        let passed = usize::from(response.status().is_success());
-        Told::over_http(response, || passed).await
+        let host = open(*self, &vector.stage(), authority);
+        let response = host.respond(vector.request()).await;
+        Told::over_http(response, || host.reached()).await
     }
 }

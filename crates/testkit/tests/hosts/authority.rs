@@ -29,8 +29,20 @@ impl Stub {
         Arc::new(Self { introspection, consume, asked: Mutex::default() })
     }
 
+    /// One that answers so to every token, and spends each as often as it is asked.
+    pub(crate) fn granting(introspection: &Value) -> Arc<Self> {
+        let introspection = Introspection::from_json(introspection.to_string().as_bytes()).unwrap();
+        let consume = Ok(ConsumeReply { consumed: true, error: None });
+        Arc::new(Self { introspection: Ok(introspection), consume, asked: Mutex::default() })
+    }
+
     pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
+    }
+
+    /// What it was asked, which from now on it was not.
+    pub(crate) fn forget(&self) -> Vec<String> {
+        std::mem::take(&mut self.asked.lock().unwrap())
     }
 
     fn note(&self, what: &str) {

@@ -1,10 +1,14 @@
 //! The rmcp guard over HTTP, refusing calls as JSON-RPC errors.
 
 use super::authority::Stub;
+use super::standing::Standing;
 use super::told::Told;
-use super::vectors::{self, Vector};
+use super::vectors::{self, Stage, Vector};
 use super::{Host, async_trait};
 use axum::body::Body;
+use bytes::Bytes;
+use futures::FutureExt;
+use http::Request;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, DiscoverResult, ErrorData,
     InitializeRequestParams, InitializeResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities,
@@ -15,6 +19,7 @@ use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::{ServerHandler, model::ProtocolVersion};
 use sayso_embed::rmcp::over_http;
+use sayso_enforce::Authority;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tower::ServiceExt;
@@ -80,20 +85,30 @@ impl Host for InJsonRpc {
     }
 
     async fn judge(&self, vector: &Vector, authority: Arc<Stub>) -> Told {
-        let server = Server::default();
-        let behind = server.clone();
-        let config = StreamableHttpServerConfig::default().with_json_response(true);
-        let config = config.with_legacy_session_mode(false);
-        let layer = vectors::site(vector, authority).layer().in_json_rpc();
-        let sessions = Arc::<NeverSessionManager>::default();
-        let service = over_http(&layer, move || Ok(behind.clone()), sessions, config);
-        let response = service.oneshot(vector.request::<Body>()).await.unwrap();
+        let host = open(&vector.stage(), authority);
+        let response = host.respond(vector.request()).await;
         let status = response.status();
-        let told = Told::over_http(response, || server.0.load(Ordering::SeqCst)).await;
+        let told = Told::over_http(response, || host.reached()).await;
         // Its own voice: what the authority was asked about, and did not pass, is answered in JSON-RPC and by no status.
         if !vector.asked.is_empty() && !vector.passes() {
             assert_eq!(status, 200, "{}", vector.name);
         }
         told
     }
+}
+
+/// One, with a server of its own.
+pub(crate) fn open(stage: &Stage, authority: Arc<dyn Authority>) -> Standing {
+    let server = Server::default();
+    let behind = server.clone();
+    let config = StreamableHttpServerConfig::default().with_json_response(true);
+    let config = config.with_legacy_session_mode(false);
+    let layer = vectors::site(stage, authority).layer().in_json_rpc();
+    let sessions = Arc::<NeverSessionManager>::default();
+    let service = over_http(&layer, move || Ok(behind.clone()), sessions, config);
+    let sending = move |request: Request<Bytes>| {
+        let service = service.clone();
+        async move { service.oneshot(request.map(Body::from)).await.unwrap().map(Body::new) }.boxed()
+    };
+    Standing { name: "guard", sending: Box::new(sending), reached: server.0, _keeping: None }
 }

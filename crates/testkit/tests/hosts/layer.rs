@@ -2,12 +2,16 @@
 
 use super::authority::Stub;
 use super::proxy::canary;
+use super::standing::Standing;
 use super::told::Told;
-use super::vectors::{self, Vector};
+use super::vectors::{self, Stage, Vector};
 use super::{Host, async_trait};
 use axum::body::Body;
+use bytes::Bytes;
+use futures::FutureExt;
+use http::Request;
+use sayso_enforce::Authority;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use tower::{Layer, ServiceExt};
 
 pub(crate) struct OverHttp;
@@ -23,9 +27,18 @@ impl Host for OverHttp {
     }
 
     async fn judge(&self, vector: &Vector, authority: Arc<Stub>) -> Told {
-        let (server, count) = canary();
-        let guarded = vectors::site(vector, authority).layer().layer(server);
-        let response = guarded.oneshot(vector.request::<Body>()).await.unwrap();
-        Told::over_http(response, || count.load(Ordering::SeqCst)).await
+        let host = open(&vector.stage(), authority);
+        Told::over_http(host.respond(vector.request()).await, || host.reached()).await
     }
+}
+
+/// One, around a server of its own.
+pub(crate) fn open(stage: &Stage, authority: Arc<dyn Authority>) -> Standing {
+    let (server, reached) = canary();
+    let guarded = vectors::site(stage, authority).layer().layer(server);
+    let sending = move |request: Request<Bytes>| {
+        let guarded = guarded.clone();
+        async move { guarded.oneshot(request.map(Body::from)).await.unwrap().map(Body::new) }.boxed()
+    };
+    Standing { name: "layer", sending: Box::new(sending), reached, _keeping: None }
 }

@@ -41,7 +41,7 @@ impl Host for Pipe {
 
     async fn judge(&self, vector: &Vector, authority: Arc<Stub>) -> Told {
         let server = Server::default();
-        let guarded = Guarded::new(&vectors::site(vector, authority), server.clone());
+        let guarded = Guarded::new(&vectors::site(&vector.stage(), authority), server.clone());
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let serving = tokio::spawn(async move {
             let running = guarded.serve(tokio::io::split(theirs)).await.unwrap();

@@ -1,11 +1,16 @@
 //! The gateway, before a server on a socket.
 
 use super::authority::Stub;
+use super::standing::{Keeping, Standing};
 use super::told::Told;
-use super::vectors::{self, Vector};
+use super::vectors::{self, Stage, Vector};
 use super::{Host, async_trait};
 use axum::Router;
 use axum::body::Body;
+use bytes::Bytes;
+use futures::FutureExt;
+use http::Request;
+use sayso_enforce::Authority;
 use sayso_gateway::{Gateway, GatewayConfig, ResourceConfig, router};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,24 +41,31 @@ impl Host for Proxy {
     }
 
     async fn judge(&self, vector: &Vector, authority: Arc<Stub>) -> Told {
-        let (server, count) = canary();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let upstream = format!("http://{}/mcp", listener.local_addr().unwrap());
-        let serving = tokio::spawn(async move { axum::serve(listener, server).await });
-        let resource =
-            ResourceConfig { resource: vectors::resource(vector, authority), upstream: upstream.into() };
-        let config = GatewayConfig {
-            public_url: vectors::PUBLIC.into(),
-            hosts: Vec::new(),
-            key: vectors::key(),
-            readers: vec![vectors::reader()],
-            resources: vec![resource],
-            body_limit: 1 << 20,
-        };
-        let gateway = router(Gateway::new(config, vectors::clock()).unwrap());
-        let response = gateway.oneshot(vector.request::<Body>()).await.unwrap();
-        let told = Told::over_http(response, || count.load(Ordering::SeqCst)).await;
-        serving.abort();
-        told
+        let host = open(&vector.stage(), authority).await;
+        Told::over_http(host.respond(vector.request()).await, || host.reached()).await
     }
+}
+
+/// One, before a server of its own.
+pub(crate) async fn open(stage: &Stage, authority: Arc<dyn Authority>) -> Standing {
+    let (server, reached) = canary();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let upstream = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let serving = tokio::spawn(async move { drop(axum::serve(listener, server).await) });
+    let resource =
+        ResourceConfig { resource: vectors::resource(stage, authority), upstream: upstream.into() };
+    let config = GatewayConfig {
+        public_url: stage.public.into(),
+        hosts: Vec::new(),
+        key: vectors::key(),
+        readers: vec![vectors::reader()],
+        resources: vec![resource],
+        body_limit: 1 << 20,
+    };
+    let gateway = router(Gateway::new(config, vectors::clock(stage)).unwrap());
+    let sending = move |request: Request<Bytes>| {
+        let gateway = gateway.clone();
+        async move { gateway.oneshot(request.map(Body::from)).await.unwrap() }.boxed()
+    };
+    Standing { name: "proxy", sending: Box::new(sending), reached, _keeping: Some(Keeping(serving)) }
 }

@@ -1,6 +1,7 @@
 //! The vectors, and the resource they are about.
 
 use super::policy::Scripted;
+use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request};
 use sayso_embed::{Hers, Site, SiteConfig, ToolSettings};
 use sayso_enforce::authority::keys::KnownKeys;
@@ -17,6 +18,16 @@ pub(crate) const NOW: Timestamp = Timestamp(1_790_000_000);
 pub(crate) const PUBLIC: &str = "https://gw.example.test";
 pub(crate) const AS_URI: &str = "https://as.example.test";
 pub(crate) const ORIGIN: &str = "https://app.example.test";
+
+/// Where and when: the origin that the resource is dialled at, and the time there.
+pub(crate) struct Stage {
+    pub(crate) public: &'static str,
+    pub(crate) now: Timestamp,
+    pub(crate) enforcement: Enforcement,
+}
+
+/// That of the vectors here.
+pub(crate) const STAGE: Stage = Stage { public: PUBLIC, now: NOW, enforcement: Enforcement::Uma };
 
 /// One request, and what must come of it.
 pub(crate) struct Vector {
@@ -88,7 +99,7 @@ fn of(file: &Value) -> Vec<Vector> {
         introspection: vector["introspection"].clone(),
         consume: vector["consume"].clone(),
         asked: serde_json::from_value(vector["asked"].clone()).unwrap_or_default(),
-        policy: vector["says"].as_str().map(|says| Scripted::alone(says)),
+        policy: vector["says"].as_str().map(Scripted::alone),
         consulted: vector["consulted"].as_u64().unwrap_or_default(),
         request: vector["request"].clone(),
         verdict: vector["verdict"].clone(),
@@ -104,6 +115,11 @@ impl Vector {
     /// The verdict as it shows from outside, where what is open and what is permitted look the same.
     pub(crate) fn verdict(&self) -> Value {
         if self.passes() { json!({ "kind": "passes" }) } else { self.verdict.clone() }
+    }
+
+    /// The stage it is about.
+    pub(crate) fn stage(&self) -> Stage {
+        Stage { enforcement: self.enforcement(), ..STAGE }
     }
 
     pub(crate) fn passes(&self) -> bool {
@@ -122,8 +138,8 @@ impl Vector {
         self.request["method"] == "POST"
     }
 
-    pub(crate) fn request<B: From<String>>(&self) -> Request<B> {
-        let mut request = Request::new(B::from(self.body().to_owned()));
+    pub(crate) fn request(&self) -> Request<Bytes> {
+        let mut request = Request::new(Bytes::from(self.body().to_owned()));
         *request.method_mut() = self.request["method"].as_str().unwrap().parse().unwrap();
         *request.uri_mut() = self.request["target"].as_str().unwrap().parse().unwrap();
         for line in self.request["headers"].as_array().unwrap() {
@@ -135,9 +151,9 @@ impl Vector {
 }
 
 /// Stands still; the replay cache alone began to remember a little earlier.
-pub(crate) fn clock() -> Clock {
-    let begun = AtomicBool::new(false);
-    Arc::new(move || if begun.swap(true, Ordering::SeqCst) { NOW } else { NOW.plus(-300) })
+pub(crate) fn clock(stage: &Stage) -> Clock {
+    let (now, begun) = (stage.now, AtomicBool::new(false));
+    Arc::new(move || if begun.swap(true, Ordering::SeqCst) { now } else { now.plus(-300) })
 }
 
 pub(crate) fn key() -> SigningKey {
@@ -158,7 +174,7 @@ pub(crate) fn tools() -> Vec<ToolSettings> {
 }
 
 /// The resource, as a host ahead of its server has it.
-pub(crate) fn resource(vector: &Vector, authority: Arc<dyn Authority>) -> ServerResource {
+pub(crate) fn resource(stage: &Stage, authority: Arc<dyn Authority>) -> ServerResource {
     ServerResource {
         path: "/mcp".into(),
         aliases: Vec::new(),
@@ -168,7 +184,7 @@ pub(crate) fn resource(vector: &Vector, authority: Arc<dyn Authority>) -> Server
         authority,
         edition: Edition::default(),
         tools: tools(),
-        enforcement: vector.enforcement(),
+        enforcement: stage.enforcement.clone(),
         open_methods: Vec::new(),
         allowed_origins: vec![ORIGIN.into()],
         accept_uncovered_body: false,
@@ -177,10 +193,16 @@ pub(crate) fn resource(vector: &Vector, authority: Arc<dyn Authority>) -> Server
 }
 
 /// The resource, guarded from inside.
-pub(crate) fn site(vector: &Vector, authority: Arc<dyn Authority>) -> Site {
+pub(crate) fn site(stage: &Stage, authority: Arc<dyn Authority>) -> Site {
     let hers = Hers { issuer: AS_URI.into(), authority, reader: reader() };
-    let config = SiteConfig::new(PUBLIC, "vault".parse().unwrap(), "alice".parse().unwrap(), hers, key());
-    let (enforcement, allowed_origins) = (vector.enforcement(), vec![ORIGIN.into()]);
-    let config = SiteConfig { tools: tools(), enforcement, allowed_origins, ..config };
-    Site::new(config, clock()).unwrap()
+    let config =
+        SiteConfig::new(stage.public, "vault".parse().unwrap(), "alice".parse().unwrap(), hers, key());
+    let config = SiteConfig {
+        tools: tools(),
+        enforcement: stage.enforcement.clone(),
+        allowed_origins: vec![ORIGIN.into()],
+        body_limit: 1 << 20,
+        ..config
+    };
+    Site::new(config, clock(stage)).unwrap()
 }

@@ -6,12 +6,14 @@
 use super::super::Shared;
 use super::super::answer::{Detail, json};
 use super::{Hers, named};
-use crate::asked;
+use crate::{asked, checked};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use http::StatusCode;
+use sayso_owner::connection::Identity;
 use sayso_owner::decision::Answer;
+use sayso_owner::evidence::Evidence;
 use sayso_owner::negotiation::Ask;
 use sayso_owner::store::Waiting;
 use sayso_protocol::payload::agreement::Mission;
@@ -22,7 +24,7 @@ use std::collections::BTreeMap;
 
 const UNKNOWN: &str = "no such request waits for you; it may have been answered, or its time ran out";
 
-/// The three axes of assurance, never summed (POL-28, POL-29). A bare key has shown that it signs, and no more.
+/// The three axes of assurance, never summed (POL-28, POL-29).
 #[derive(Serialize)]
 struct Assurance {
     binding: u8,
@@ -51,11 +53,13 @@ struct Item<'a> {
     definition: Option<&'a S256>,
     reason: Option<&'a str>,
     mission: Option<&'a Mission>,
-    identity: &'static str,
+    identity: Identity,
     assurance: Assurance,
-    assurance_notes: Vec<&'static str>,
+    assurance_notes: [String; 3],
+    evidence: &'a Evidence,
     because: Vec<&'static str>,
     handle: Option<&'a Handle>,
+    agent: &'a Handle,
     key: String,
     resource_id: &'a ResourceId,
     client_id: &'a ClientId,
@@ -105,7 +109,7 @@ pub(in super::super) async fn decide(
 
 fn item(waiting: &Waiting) -> Item<'_> {
     let commitment = &waiting.commitment;
-    let terms = &commitment.proffer.terms;
+    let (terms, evidence) = (&commitment.proffer.terms, &commitment.evidence);
     let known = waiting.connection.as_ref();
     let operation = commitment.operation.as_ref();
     Item {
@@ -121,14 +125,17 @@ fn item(waiting: &Waiting) -> Item<'_> {
         definition: commitment.definition.as_ref(),
         reason: commitment.reason.as_deref(),
         mission: commitment.mission.as_ref(),
-        identity: "pseudonymous",
-        assurance: Assurance { binding: 0, provenance: 0, accountability: 0 },
-        assurance_notes: vec![
-            "This agent shows a key and nothing else: nobody vouches for who runs it.",
-            "The same key will be recognised when it comes again.",
-        ],
+        identity: evidence.identity(),
+        assurance: Assurance {
+            binding: evidence.binding(),
+            provenance: evidence.provenance(),
+            accountability: evidence.accountability(),
+        },
+        assurance_notes: checked::sentences(evidence),
+        evidence,
         because: vec![asked::because(waiting)],
         handle: known.map(|connection| &connection.handle),
+        agent: &commitment.handle,
         key: commitment.cnf.key().map(|key| key.thumbprint().to_string()).unwrap_or_default(),
         resource_id: &waiting.resource,
         client_id: &waiting.client_id,

@@ -9,7 +9,7 @@ use super::negotiations::answer;
 use super::record;
 use super::writer::{Outcome, Worked};
 use rusqlite::{Connection as Db, OptionalExtension as _, Row, named_params};
-use sayso_owner::connection::{Connection, Ended};
+use sayso_owner::connection::{Connection, Ended, Relinked};
 use sayso_owner::ledger::{Author, Kind, Record};
 use sayso_owner::negotiation::{Ending, State};
 use sayso_protocol::{Handle, NegotiationId, OwnerName, Timestamp};
@@ -87,6 +87,54 @@ pub(super) fn revoke(
     author: &Author,
     now: Timestamp,
 ) -> Worked<Option<Ended>> {
+    match end(db, owner, handle, author, None, now)? {
+        Some(ended) => Ok(Outcome::Kept(Some(ended))),
+        None => {
+            let known = connection(db, owner, handle)?;
+            Ok(Outcome::Undone(known.map(|_| Ended { rpts_deactivated: 0, connections_revoked: 0 })))
+        }
+    }
+}
+
+/// Puts the agent of one key in the place of another's, which ends. The new connection has no grants yet and starts an
+/// epoch of its own; how long and how well the agent is known goes with it (CORE-104).
+pub(super) fn relink(
+    db: &Db,
+    owner: &OwnerName,
+    (from, to): (&Handle, &Handle),
+    author: &Author,
+    now: Timestamp,
+) -> Worked<Relinked> {
+    let Some(old) = connection(db, owner, from)? else { return Ok(Outcome::Undone(Relinked::Unknown)) };
+    if connection(db, owner, to)?.is_some() {
+        return Ok(Outcome::Undone(Relinked::Taken));
+    }
+    let Some(ended) = end(db, owner, from, author, Some(to), now)? else {
+        return Ok(Outcome::Undone(Relinked::Over));
+    };
+    let new = Connection { handle: to.clone(), epoch: 0, last_access: None, ..old };
+    admit(db, owner, &new, author)?;
+    let entry = json!({ "relinked_from": from });
+    let record = Record {
+        kind: Kind::Connected,
+        family: None,
+        handle: Some(to.clone()),
+        author: author.clone(),
+        entry,
+    };
+    record::append(db, owner, &record, now)?;
+    Ok(Outcome::Kept(Relinked::Done(ended)))
+}
+
+/// Ends a connection with everything that lives by it; none where there is none that stands.
+fn end(
+    db: &Db,
+    owner: &OwnerName,
+    handle: &Handle,
+    author: &Author,
+    successor: Option<&Handle>,
+    now: Timestamp,
+) -> Result<Option<Ended>, Fault> {
     let former: Option<i64> = db
         .prepare_cached(
             "UPDATE connections SET status = 'revoked', epoch = epoch + 1, revocations = revocations + 1,
@@ -94,17 +142,17 @@ pub(super) fn revoke(
         )?
         .query_row((owner.as_str(), handle.as_str(), body(author)?), |row| row.get(0))
         .optional()?;
-    let Some(former) = former else {
-        let known = connection(db, owner, handle)?;
-        return Ok(Outcome::Undone(known.map(|_| Ended { rpts_deactivated: 0, connections_revoked: 0 })));
-    };
+    let Some(former) = former else { return Ok(None) };
     let ended = Ended { rpts_deactivated: live(db, owner, handle, former, now)?, connections_revoked: 1 };
     let closed = close(db, owner, handle)?;
-    let entry = json!({
+    let mut entry = json!({
         "rpts_deactivated": ended.rpts_deactivated,
         "connections_revoked": ended.connections_revoked,
         "requests_closed": closed,
     });
+    if let (Some(successor), Some(entry)) = (successor, entry.as_object_mut()) {
+        entry.insert("relinked_to".into(), json!(successor));
+    }
     let record = Record {
         kind: Kind::Revoked,
         family: None,
@@ -113,7 +161,7 @@ pub(super) fn revoke(
         entry,
     };
     record::append(db, owner, &record, now)?;
-    Ok(Outcome::Kept(Some(ended)))
+    Ok(Some(ended))
 }
 
 /// Grants that lived under this epoch until now.

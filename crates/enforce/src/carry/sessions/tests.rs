@@ -16,7 +16,20 @@ fn sessions(capacity: usize) -> Sessions {
 }
 
 fn open(sessions: &Sessions) -> Option<Arc<Visit>> {
-    sessions.has_room().then(|| sessions.open(&HeaderValue::from_static("theirs"), None).unwrap())
+    open_from(sessions, Source::default())
+}
+
+fn open_from(sessions: &Sessions, source: Source) -> Option<Arc<Visit>> {
+    let place = sessions.place(source)?;
+    Some(sessions.open(&HeaderValue::from_static("theirs"), place, None).unwrap())
+}
+
+fn source(last: u8) -> Source {
+    Source::from(std::net::IpAddr::from([192, 0, 2, last]))
+}
+
+fn known(sessions: &Sessions) -> usize {
+    sessions.0.table().by_id.len()
 }
 
 fn head(visit: &Visit) -> Head {
@@ -31,10 +44,10 @@ fn is_known(sessions: &Sessions, visit: &Visit) -> bool {
 #[tokio::test]
 async fn there_are_never_more_than_so_many() {
     let sessions = sessions(CAPACITY);
-    for _ in 0..CAPACITY + 300 {
-        assert!(open(&sessions).is_some());
+    for nth in 0..CAPACITY + 300 {
+        assert!(open_from(&sessions, source(u8::try_from(nth % 8).unwrap())).is_some());
     }
-    assert_eq!(sessions.table().by_id.len(), CAPACITY);
+    assert_eq!(known(&sessions), CAPACITY);
 }
 
 #[tokio::test(start_paused = true)]
@@ -70,7 +83,7 @@ async fn a_session_in_which_a_call_is_being_decided_keeps_its_place() {
     // Bound, it keeps its place until it is stale.
     let _closing = tie.keep();
     drop(next.session.tie(&key(2), "token").ok().unwrap().keep());
-    assert!(!sessions.has_room());
+    assert!(sessions.place(Source::default()).is_none());
     tokio::time::advance(STALE).await;
     assert!(is_known(&sessions, &deciding));
     assert!(open(&sessions).is_some());
@@ -93,12 +106,12 @@ impl Farewell for Slow {
 async fn a_server_is_told_of_every_end() {
     let slow = Arc::new(Slow::default());
     let sessions = Sessions::bounded(Arc::<Slow>::clone(&slow), 200);
-    for _ in 0..200 {
-        open(&sessions).unwrap();
+    for nth in 0..200 {
+        open_from(&sessions, source(nth % 8)).unwrap();
     }
     tokio::time::advance(IDLE).await;
     assert!(open(&sessions).is_some());
-    sleep(Duration::from_secs(30)).await;
+    sleep(SWEEP + Duration::from_secs(30)).await;
     assert_eq!(slow.0.load(std::sync::atomic::Ordering::SeqCst), 200);
 }
 
@@ -111,15 +124,89 @@ async fn an_idle_session_is_forgotten() {
     tokio::time::advance(Duration::from_secs(2)).await;
     assert!(!is_known(&sessions, &idle) && is_known(&sessions, &busy));
     tokio::time::advance(IDLE).await;
+    sleep(SWEEP).await;
     assert!(open(&sessions).is_some());
-    assert_eq!(sessions.table().by_id.len(), 1);
+    assert_eq!(known(&sessions), 1);
 }
 
 #[tokio::test]
 async fn a_name_that_cannot_be_kept_opens_nothing() {
     let sessions = sessions(3);
     for name in [vec![b'x'; LONGEST + 1], b" ".to_vec(), vec![0xe9]] {
-        assert!(sessions.open(&HeaderValue::from_bytes(&name).unwrap(), None).is_none());
+        let place = sessions.place(Source::default()).unwrap();
+        assert!(sessions.open(&HeaderValue::from_bytes(&name).unwrap(), place, None).is_none());
     }
-    assert!(sessions.table().by_id.is_empty());
+    assert_eq!(known(&sessions), 0);
+    // Their places were given back.
+    assert!((0..3).all(|_| open(&sessions).is_some()));
+}
+
+// D-13: whoever opens as many as there are, and a call in each of them, leaves a quarter to others.
+#[tokio::test(start_paused = true)]
+async fn no_single_source_has_every_place() {
+    let sessions = sessions(32);
+    for nth in 0..60 {
+        let visit = open_from(&sessions, source(1));
+        let bound = visit.map(|visit| drop(visit.session.tie(&key(1), "token").ok().unwrap().keep()));
+        assert_eq!(bound.is_some(), nth < 24, "{nth}");
+    }
+    let guests: Vec<_> = (2..10).map(|last| open_from(&sessions, source(last)).unwrap()).collect();
+    assert!(guests.iter().all(|guest| is_known(&sessions, guest)));
+    assert_eq!(known(&sessions), 32);
+    // Full: sessions that are somebody's keep their places for a while, and one that is nobody's makes room.
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert!(open_from(&sessions, source(1)).is_none(), "it has more than its share");
+    let last = open_from(&sessions, source(77)).unwrap();
+    assert!(is_known(&sessions, &last));
+    assert_eq!(guests.iter().filter(|guest| is_known(&sessions, guest)).count(), 7);
+}
+
+// D-13: a server that is slow to answer a first word keeps no more places than that.
+#[tokio::test]
+async fn a_place_that_is_waited_for_counts_and_is_given_back() {
+    let sessions = sessions(32);
+    let mut asked: Vec<_> = (0..60).filter_map(|_| sessions.place(source(1))).collect();
+    assert_eq!(asked.len(), 24);
+    assert!(open_from(&sessions, source(2)).is_some());
+    assert!(sessions.place(source(1)).is_none());
+    drop((asked.pop(), asked.pop()));
+    assert!(sessions.place(source(1)).is_some());
+    drop(asked);
+    assert_eq!(
+        (0..60).filter(|_| open_from(&sessions, source(1)).is_some()).count(),
+        60,
+        "its own make room"
+    );
+    assert_eq!(known(&sessions), 24);
+}
+
+/// A server whose sessions are dear.
+struct Dear;
+
+#[async_trait]
+impl Farewell for Dear {
+    async fn leave(&self, _theirs: HeaderValue) {}
+
+    fn patience(&self) -> Duration {
+        Duration::from_secs(600)
+    }
+}
+
+// D-31: nobody has to come for a child of nobody's to be ended.
+#[tokio::test(start_paused = true)]
+async fn what_is_nobodys_and_dear_ends_by_itself() {
+    let sessions = Sessions::bounded(Arc::new(Dear), 32);
+    let (stray, own) = (open(&sessions).unwrap(), open(&sessions).unwrap());
+    drop(own.session.tie(&key(1), "token").ok().unwrap().keep());
+    sleep(Duration::from_secs(590)).await;
+    assert_eq!(known(&sessions), 2);
+    sleep(Duration::from_secs(80)).await;
+    assert_eq!(known(&sessions), 1);
+    assert!(!is_known(&sessions, &stray) && is_known(&sessions, &own));
+    sleep(IDLE + SWEEP).await;
+    assert_eq!(known(&sessions), 0);
+    // And whoever looks through them begins anew with the next.
+    open(&sessions).unwrap();
+    sleep(Duration::from_secs(700)).await;
+    assert_eq!(known(&sessions), 0);
 }

@@ -71,7 +71,7 @@ impl Signer {
             _ => &signature::RSA_PKCS1_SHA256,
         };
         match self {
-            Signer::Ed(key) => key.sign(message).to_vec(),
+            Signer::Ed(key) => key.sign(message).unwrap().to_vec(),
             Signer::P256(key) | Signer::P384(key) => key.sign(&random, message).unwrap().as_ref().to_vec(),
             Signer::Rsa(key) => {
                 let mut signature = vec![0; key.public_modulus_len()];

@@ -27,6 +27,8 @@ use tokio::time::timeout;
 
 /// Most children of sessions at once: each is a process, and anybody may ask for one.
 pub(crate) const CHILDREN: usize = 32;
+/// How long the child of a session is kept that is nobody's and in which nothing is said.
+pub(crate) const SILENCE: Duration = Duration::from_secs(600);
 /// How long the child may take to answer `initialize`; some are downloaded before they run.
 const FIRST_WORD: Duration = Duration::from_secs(30);
 /// How long a new session waits for the child of one that has just ended.

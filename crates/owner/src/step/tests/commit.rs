@@ -87,7 +87,7 @@ fn the_promise_is_recorded_as_it_was_made() {
         "prohibited": ["resale", "marketing", "gossip"],
         "mission": {"approver": "https://m.example", "s256": digest},
     }));
-    let step = world.play(&Beat::Commit(Box::new(agreement.clone())));
+    let step = world.play(&Beat::Commit(Box::new(agreement.clone()), None));
     let [row] = step.records.as_slice() else { panic!("one row") };
     assert_eq!(
         (row.kind, row.handle.as_ref(), &row.author),
@@ -241,7 +241,7 @@ fn who_speaks_is_who_signed() {
     let stranger = sayso_protocol::SigningKey::from_seed(&[0x33; 32]).unwrap();
     let mut claims = world.claims();
     claims["iss"] = world.handle().as_str().into();
-    let step = world.play(&Beat::Commit(Box::new(signed(&stranger, &claims))));
+    let step = world.play(&Beat::Commit(Box::new(signed(&stranger, &claims)), None));
     assert_eq!((ask(&step), step.grant), (Some(Ask::Connection), None));
     assert_ne!(step.records[0].handle, Some(world.handle()));
 }

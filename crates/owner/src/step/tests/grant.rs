@@ -178,7 +178,7 @@ fn a_declared_consequence_rides_along() {
 fn the_receipt_counter_signs_the_agreement_as_received() {
     let mut world = World::trading().proffered();
     let agreement = world.agreement(json!({"reason": "because"}));
-    world.advance(&Beat::Commit(Box::new(agreement.clone())));
+    world.advance(&Beat::Commit(Box::new(agreement.clone()), None));
     let terms = world.commitment().proffer;
     world.now = START.plus(30);
     world.decide(Answer::Approved).unwrap();

@@ -97,6 +97,6 @@ impl Agent {
             mission: None,
         };
         let token = sign(&self.key, &claims).unwrap();
-        Beat::Commit(Box::new(SignedAgreement::read(&token).unwrap()))
+        Beat::Commit(Box::new(SignedAgreement::read(&token).unwrap()), None)
     }
 }

@@ -249,7 +249,7 @@ impl Stage {
         let (house, draws) = (self.house.clone(), self.draw.draws());
         let next = Digest::of(&b64::encode(draws.ticket));
         let speaker = match &beat {
-            Beat::Commit(agreement) => Some(Speaker::of(agreement)),
+            Beat::Commit(agreement, _) => Some(Speaker::of(agreement)),
             _ => None,
         };
         let step =

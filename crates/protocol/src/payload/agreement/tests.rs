@@ -1,7 +1,9 @@
 //! Every kind of altered agreement is a breach; narrower ones are not.
 
 use super::*;
+use crate::jws::{self, KeyName};
 use crate::payload::terms::Terms;
+use crate::{SigningKey, b64};
 use serde_json::{Value, json};
 
 const NOW: Timestamp = Timestamp(1_790_000_000);
@@ -133,7 +135,7 @@ fn the_token_has_one_form_and_one_key() {
 fn raw(payload: &str) -> Result<(), Breach> {
     let header = json!({"alg": "EdDSA", "typ": TYP, "jwk": key().verifying().jwk()});
     let signed = format!("{}.{}", b64::encode(header.to_string()), b64::encode(payload));
-    let signature = b64::encode(key().sign(signed.as_bytes()));
+    let signature = b64::encode(key().sign(signed.as_bytes()).unwrap());
     SignedAgreement::read(&b64::encode(format!("{signed}.{signature}")))?.assents_to(
         &proffer(true),
         Some(&"execute_trade".parse().unwrap()),

@@ -21,7 +21,7 @@ fn claims() -> Value {
 
 fn read(payload: &str, header: &Value, verifying: &VerifyingKey) -> Result<Rpt, BadJws> {
     let signed = format!("{}.{}", b64::encode(header.to_string()), b64::encode(payload));
-    let compact = format!("{signed}.{}", b64::encode(key().sign(signed.as_bytes())));
+    let compact = format!("{signed}.{}", b64::encode(key().sign(signed.as_bytes()).unwrap()));
     Rpt::read(&compact, verifying).map(|(rpt, _)| rpt)
 }
 

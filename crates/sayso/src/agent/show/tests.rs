@@ -58,6 +58,7 @@ fn the_command_to_go_on_can_be_pasted() {
         tool: "it's".into(),
         args: r#"{"a":"b c"}"#.into(),
         key: None,
+        presenting: Default::default(),
         accept_terms: false,
         reason: None,
         wait: 0,

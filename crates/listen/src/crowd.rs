@@ -1,0 +1,240 @@
+//! Who is connected, and who makes room when a listener is full: whoever has said nothing for longest, from where most
+//! came.
+//!
+//! A source that has a quarter of the places gets another only while more than a quarter is free, so no single one keeps
+//! the others out. On whatever line a request is under way is never taken.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// One part in so many is everybody's share, and as much is kept for those who have not had theirs.
+const SHARE: usize = 4;
+/// Entries of connections that have left which are not worth looking for.
+const SLACK: usize = 64;
+
+/// The connections of one listener.
+#[derive(Clone)]
+pub(crate) struct Crowd(Arc<Mutex<State>>);
+
+struct State {
+    most: usize,
+    last: u64,
+    lines: HashMap<u64, Arc<Line>>,
+    by_source: HashMap<IpAddr, Queue>,
+}
+
+/// The connections from one source, in the order in which they may have to leave: by when each was last seen silent, so
+/// that making room looks at few of them however many there are.
+#[derive(Default)]
+struct Queue {
+    lines: usize,
+    order: VecDeque<(Instant, u64)>,
+}
+
+/// One connection.
+pub(crate) struct Line {
+    pub(crate) from: IpAddr,
+    source: IpAddr,
+    /// Requests under way.
+    busy: AtomicUsize,
+    /// When the last of them ended.
+    silent: Mutex<Instant>,
+    leave: Notify,
+}
+
+/// A connection's place; given up when it is dropped.
+pub(crate) struct Place {
+    crowd: Crowd,
+    number: u64,
+    pub(crate) line: Arc<Line>,
+}
+
+/// A request under way.
+pub(crate) struct Busy(Arc<Line>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.crowd.state().remove(self.number);
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        *self.0.silent.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        self.0.busy.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Line {
+    pub(crate) fn begin(self: &Arc<Self>) -> Busy {
+        self.busy.fetch_add(1, Ordering::AcqRel);
+        Busy(Arc::clone(self))
+    }
+
+    pub(crate) fn is_busy(&self) -> bool {
+        self.busy.load(Ordering::Acquire) > 0
+    }
+
+    /// Returns when somebody else is to have its place.
+    pub(crate) async fn is_to_leave(&self) {
+        self.leave.notified().await;
+    }
+
+    fn silent(&self) -> Instant {
+        *self.silent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Crowd {
+    pub(crate) fn of(most: usize) -> Self {
+        let (lines, by_source) = (HashMap::new(), HashMap::new());
+        Self(Arc::new(Mutex::new(State { most, last: 0, lines, by_source })))
+    }
+
+    /// A place for somebody from there; none while all are taken by whoever may keep them.
+    pub(crate) fn admit(&self, from: IpAddr) -> Option<Place> {
+        let source = source(from);
+        let mut state = self.state();
+        let (share, had) = (state.most / SHARE, state.by_source.get(&source).map_or(0, |queue| queue.lines));
+        let free = state.most.saturating_sub(state.lines.len());
+        if had >= share.max(1) {
+            if free <= share {
+                state.clear(source)?;
+            }
+        } else if free == 0 {
+            state.clear_any()?;
+        }
+        let now = Instant::now();
+        let (busy, silent) = (AtomicUsize::new(0), Mutex::new(now));
+        let line = Line { from, source, busy, silent, leave: Notify::new() };
+        let (number, line) = (state.last, Arc::new(line));
+        state.last = state.last.wrapping_add(1);
+        state.lines.insert(number, Arc::clone(&line));
+        let queue = state.by_source.entry(source).or_default();
+        queue.lines = queue.lines.saturating_add(1);
+        queue.order.push_back((now, number));
+        drop(state);
+        Some(Place { crowd: self.clone(), number, line })
+    }
+
+    /// Has one leave: the system has no more room.
+    pub(crate) fn thin(&self) {
+        self.state().clear_any();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // INVARIANT: lines and their count are changed together, by steps that do not panic.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Makes room at the cost of whoever was silent longest, of the source with most or else of another.
+    fn clear_any(&mut self) -> Option<()> {
+        let largest =
+            self.by_source.iter().max_by_key(|(_, queue)| queue.lines).map(|(source, _)| *source)?;
+        self.clear(largest).or_else(|| {
+            let others: Vec<IpAddr> =
+                self.by_source.keys().copied().filter(|source| *source != largest).collect();
+            others.into_iter().find_map(|source| self.clear(source))
+        })
+    }
+
+    /// Makes room at the cost of whoever of this source was silent longest.
+    fn clear(&mut self, source: IpAddr) -> Option<()> {
+        let queue = self.by_source.get_mut(&source)?;
+        // Each is looked at, and once more if it was not silent since it was put there.
+        for _ in 0..queue.order.len().saturating_mul(2) {
+            let (since, number) = queue.order.pop_front()?;
+            let Some(line) = self.lines.get(&number) else { continue };
+            if line.is_busy() {
+                queue.order.push_back((Instant::now(), number));
+            } else if line.silent() > since {
+                queue.order.push_back((line.silent(), number));
+            } else {
+                line.leave.notify_one();
+                self.remove(number);
+                return Some(());
+            }
+        }
+        None
+    }
+
+    fn remove(&mut self, number: u64) {
+        let Some(line) = self.lines.remove(&number) else { return };
+        let Some(queue) = self.by_source.get_mut(&line.source) else { return };
+        queue.lines = queue.lines.saturating_sub(1);
+        if queue.lines == 0 {
+            self.by_source.remove(&line.source);
+        } else if queue.order.len() > queue.lines.saturating_mul(2).saturating_add(SLACK) {
+            // What has left is forgotten at the latest when it is more than what is there.
+            let lines = &self.lines;
+            queue.order.retain(|(_, number)| lines.contains_key(number));
+        }
+    }
+}
+
+/// An address; of the sixth version its network, since whoever has one address there has all of it.
+fn source(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
+        v4 => v4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn address(last: u8) -> IpAddr {
+        IpAddr::from([192, 0, 2, last])
+    }
+
+    async fn is_told(place: &Place) -> bool {
+        tokio::time::timeout(Duration::from_millis(1), place.line.is_to_leave()).await.is_ok()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_source_never_has_all_the_places() {
+        let crowd = Crowd::of(8);
+        let mut many = Vec::new();
+        for _ in 0..8 {
+            many.push(crowd.admit(address(1)).unwrap());
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+        // It had six; the seventh and eighth took the places of its own first ones.
+        assert!(is_told(&many[0]).await && is_told(&many[1]).await && !is_told(&many[2]).await);
+        let others: Vec<_> = (2..4).map(|last| crowd.admit(address(last)).unwrap()).collect();
+        assert!(!is_told(&many[2]).await);
+        // Full: the source with most makes room for one that has none.
+        let newcomer = crowd.admit(address(9)).unwrap();
+        assert!(is_told(&many[2]).await);
+        // Whoever comes and goes leaves nothing behind.
+        for _ in 0..1000 {
+            drop(crowd.admit(address(9)));
+        }
+        assert!(crowd.state().by_source[&address(9)].order.len() <= 2 + SLACK + 1);
+        drop((others, newcomer, many));
+        assert!(crowd.state().lines.is_empty() && crowd.state().by_source.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn on_whatever_line_a_request_is_under_way_is_never_taken() {
+        let crowd = Crowd::of(4);
+        let places: Vec<_> = [1, 1, 1, 2].into_iter().filter_map(|from| crowd.admit(address(from))).collect();
+        let busy: Vec<_> = places.iter().map(|place| place.line.begin()).collect();
+        assert!(places.len() == 4 && crowd.admit(address(9)).is_none());
+        crowd.thin();
+        drop(busy);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        drop(places[0].line.begin());
+        assert!(crowd.admit(address(9)).is_some());
+        assert!(!is_told(&places[0]).await, "it spoke last");
+        assert!(is_told(&places[1]).await && !is_told(&places[3]).await);
+    }
+}

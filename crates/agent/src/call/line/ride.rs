@@ -7,7 +7,7 @@ use crate::call::dance::{Attempt, Over, Road};
 use crate::call::reply::Reply;
 use crate::call::{Agent, Errand, Outcome, Refused};
 use crate::fault::{BadDemand, Fault, Party};
-use crate::negotiate::token::sign;
+use crate::negotiate::token::{SIGNATURE_AGENT, sign};
 use crate::stop::Stop;
 use crate::wallet::Grant;
 use async_trait::async_trait;
@@ -77,6 +77,9 @@ impl Ride<'_> {
             let token =
                 HeaderValue::from_str(&format!("{SCHEME} {}", grant.token)).map_err(|_| BadDemand::Token)?;
             headers.insert(AUTHORIZATION, token);
+            if let Some(directory) = errand.shows.signature_agent() {
+                headers.insert(SIGNATURE_AGENT, directory);
+            }
             let key = agent.key_at(errand, &grant.authority)?;
             let url = self.line.dialled.url();
             sign("POST", url, &mut headers, &self.letter.body, &key, (agent.now)())?;

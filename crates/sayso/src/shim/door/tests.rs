@@ -1,3 +1,5 @@
+//! Who gets in over HTTP, and who does not.
+
 use super::*;
 use http::HeaderValue;
 

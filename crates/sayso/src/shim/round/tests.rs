@@ -1,3 +1,5 @@
+//! A round that is handed to the client comes back as it was, for the call it was about, or is none.
+
 use super::*;
 use sayso_protocol::canon::s256_of;
 

@@ -21,7 +21,7 @@ async fn declared(mappings: &Mappings, tool: &str) -> Result<bool, Fault> {
     listed.registry.declared(tool, mappings.now()).map(|mapping| mapping.is_some())
 }
 
-// COAZ-MCP-04, D-36: pages are one listing, asked for when a call needs it and not again while it holds.
+// COAZ-MCP-04, COAZ-FW-39, D-36: pages are one listing, asked for when a call needs it and not again while it holds.
 #[tokio::test(start_paused = true)]
 async fn a_listing_is_learnt_when_it_is_needed_and_kept_while_it_holds() {
     let mapped = r#"{"tools":[{"name":"b","inputSchema":{"x-authzen-mapping":{"evaluation":{"action":{"name":"b"},"resource":{"type":"t","id":"1"}}}}}],"ttlMs":5000}"#;

@@ -59,7 +59,7 @@ async fn each_entry_is_asked_with_what_holds_for_all() {
     assert_eq!(seen.len(), 2);
 }
 
-// EVS-18, EVS-19, COAZ-FW-29
+// EVS-18, EVS-19, COAZ-FW-29, COAZ-MCP-22
 #[tokio::test]
 async fn the_first_that_is_no_yes_decides() {
     let none = |fault| no_answer(fault);

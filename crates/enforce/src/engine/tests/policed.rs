@@ -130,7 +130,7 @@ async fn a_no_is_an_answer_under_the_messages_own_id() {
     }
 }
 
-// COAZ-MCP-01, COAZ-MCP-49, COAZ-MCP-51, COAZ-FW-33, COAZ-MCP-87
+// COAZ-MCP-01, COAZ-MCP-49, COAZ-MCP-51, COAZ-FW-33, COAZ-MCP-87, COAZ-MCP-47, COAZ-MCP-48, COAZ-FW-50
 #[tokio::test]
 async fn every_method_is_asked_about_passed_by_name_or_denied() {
     let mapped = [

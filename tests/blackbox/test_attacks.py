@@ -15,7 +15,7 @@ import pytest
 import cast
 from cast import TRADE, Armed, House, holding, result
 from parties import Agent, Challenge
-from wire import mcp_body, mcp_headers, send, sign
+from wire import mcp_body, mcp_headers, send, sign, spoken, statuses
 
 MIB = 1 << 20
 
@@ -49,22 +49,8 @@ def connect(armed):
 
 def exchange(armed, data, wait=1.0):
     """Everything that comes back within a while, and whether the connection was then closed."""
-    answer = b""
     with connect(armed) as stream:
-        try:
-            stream.sendall(data)
-            stream.settimeout(wait)
-            while piece := stream.recv(65536):
-                answer += piece
-        except TimeoutError:
-            return answer, False
-        except OSError:
-            pass
-    return answer, True
-
-
-def statuses(answer):
-    return [int(status) for status in re.findall(rb"HTTP/1\.1 (\d{3})", answer)]
+        return spoken(stream, data, wait)
 
 
 def chunked(body):

@@ -2,7 +2,6 @@
 two servers that guard themselves. Nobody is granted anything here: what passes is what is open to everybody, once and
 whole, and whatever can be read in two ways is answered once, with an error, and reaches nobody."""
 
-import re
 import socket
 import struct
 import subprocess
@@ -16,7 +15,7 @@ from canary import Canary
 from cast import REALM, SCOPES, environment
 from test_embedded import PATIENCE, example
 from town import Role, free_port, healthy
-from wire import Key, mcp_body, mcp_headers
+from wire import Key, mcp_body, mcp_headers, spoken, statuses
 
 DOORS = ("gateway", "ext-authz", "guard_axum", "guard_rmcp")
 
@@ -53,22 +52,8 @@ LIST = mcp_body("tools/list")
 
 def exchange(door, data, wait=0.4):
     """Everything that comes back within a while, and whether the connection was then closed."""
-    answer = b""
     with door.connect() as stream:
-        try:
-            stream.sendall(data)
-            stream.settimeout(wait)
-            while piece := stream.recv(65536):
-                answer += piece
-        except TimeoutError:
-            return answer, False
-        except OSError:
-            pass
-    return answer, True
-
-
-def statuses(answer):
-    return [int(status) for status in re.findall(rb"HTTP/1\.1 (\d{3})", answer)]
+        return spoken(stream, data, wait)
 
 
 def chunked(body, after=b"0\r\n\r\n"):
@@ -271,32 +256,22 @@ def test_a_body_that_stops_short_is_nobodys_request(door, kept):  # MCP-29
     whole = door.listing()
     cut = whole[:len(whole) - len(LIST)] + LIST[:kept]
     with door.connect() as stream:
-        stream.sendall(cut)
-        stream.shutdown(socket.SHUT_WR)
-        stream.settimeout(5)
-        answer = b""
-        try:
-            while piece := stream.recv(65536):
-                answer += piece
-        except OSError:
-            pass
+        answer, _ = spoken(stream, cut, 5, done=True)
     assert 200 not in statuses(answer), answer
     assert door.reached() == before
 
 
 def test_whoever_sent_all_and_closed_his_half_is_answered_or_not(door):
-    """A client that says nothing more may still listen; what it gets is whole, or nothing."""
+    """A client that says nothing more may still listen; what it gets is whole, or nothing. It is carried once at most."""
+    before = door.reached()
     with door.connect() as stream:
-        stream.sendall(door.listing())
-        stream.shutdown(socket.SHUT_WR)
-        stream.settimeout(5)
-        answer = b""
-        try:
-            while piece := stream.recv(65536):
-                answer += piece
-        except OSError:
-            pass
+        answer, _ = spoken(stream, door.listing(), 5, done=True)
     assert statuses(answer) in ([200], []), answer
+    # One that is not answered may be on its way behind the host; that is this test's request and not the next one's.
+    deadline = time.monotonic() + 2
+    while before is not None and door.reached() == before and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert before is None or door.reached() in ({before + 1} if answer else {before, before + 1})
 
 
 def test_a_name_bound_anew_reaches_no_loopback_listener(door):  # D-16

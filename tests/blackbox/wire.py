@@ -10,7 +10,9 @@ import http.client
 import itertools
 import json
 import math
+import re
 import secrets
+import socket
 import time
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -332,3 +334,25 @@ def mcp_headers(method, name=None, *, version=MODERN):
         headers.append(("Mcp-Method", method))
         headers += [("Mcp-Name", name)] if name is not None else []
     return headers
+
+
+def spoken(stream, data, wait, done=False):
+    """Everything that comes back on a connection within a while, and whether it was then closed; `done` says so first."""
+    answer = b""
+    try:
+        stream.sendall(data)
+        if done:
+            stream.shutdown(socket.SHUT_WR)
+        stream.settimeout(wait)
+        while piece := stream.recv(65536):
+            answer += piece
+    except TimeoutError:
+        return answer, False
+    except OSError:
+        pass
+    return answer, True
+
+
+def statuses(answer):
+    """The statuses of the answers in what came back."""
+    return [int(status) for status in re.findall(rb"HTTP/1\.1 (\d{3})", answer)]

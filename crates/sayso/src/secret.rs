@@ -9,23 +9,32 @@ use std::path::Path;
 
 /// Most bytes of such a file.
 const LARGEST: u64 = 4 << 10;
+/// Fewest characters of a secret: fewer can be guessed.
+const SHORTEST: usize = 32;
 
-/// What the file says, without the end of its line; drawn, with 256 bits, where there is no file.
+/// What the file says, without the end of its line; drawn, with 256 bits, where there is no file. Of two processes that
+/// draw, both get what the first one drew.
 ///
 /// # Errors
-/// When others may read the file, or it cannot be read or made.
+/// When others may read the file, it cannot be read or made, or what it holds can be guessed.
 pub(crate) fn read_or_draw(path: &Path) -> anyhow::Result<String> {
-    match fs::symlink_metadata(path) {
-        Ok(_) => {}
-        Err(fault) if fault.kind() == io::ErrorKind::NotFound => draw(path)?,
-        Err(fault) => return Err(fault).with_context(|| format!("cannot read {}", path.display())),
+    match draw(path) {
+        Err(fault) if fault.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(fault).with_context(|| format!("cannot write {}", path.display()));
+        }
+        Ok(()) | Err(_) => refuse_open(path)?,
     }
-    refuse_open(path)?;
     let mut text = String::new();
     let read = fs::File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_string(&mut text));
     read.with_context(|| format!("cannot read {}", path.display()))?;
     ensure!(text.len() as u64 <= LARGEST, "{} is too large for a secret", path.display());
-    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+    let secret = text.trim_end_matches(['\r', '\n']);
+    ensure!(
+        secret.len() >= SHORTEST && secret.bytes().all(|byte| byte.is_ascii_graphic()),
+        "{}: a secret has at least {SHORTEST} printable characters; remove the file to have one drawn",
+        path.display()
+    );
+    Ok(secret.to_owned())
 }
 
 /// Refuses a file that others may read or write.
@@ -40,14 +49,11 @@ pub(crate) fn refuse_open(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn draw(path: &Path) -> anyhow::Result<()> {
-    let secret = b64::encode(crate::clock::draw::<32>()?);
-    let file = OpenOptions::new().create_new(true).write(true).mode(0o600).open(path);
-    let written = file.and_then(|mut file| {
-        file.write_all(format!("{secret}\n").as_bytes())?;
-        file.sync_all()
-    });
-    written.with_context(|| format!("cannot write {}", path.display()))
+fn draw(path: &Path) -> io::Result<()> {
+    let secret = b64::encode(crate::clock::draw::<32>().map_err(io::Error::other)?);
+    let mut file = OpenOptions::new().create_new(true).write(true).mode(0o600).open(path)?;
+    file.write_all(format!("{secret}\n").as_bytes())?;
+    file.sync_all()
 }
 
 #[cfg(test)]
@@ -65,5 +71,10 @@ mod tests {
         let fault = read_or_draw(&path).unwrap_err().to_string();
         assert!(fault.contains("chmod 600"), "{fault}");
         assert!(read_or_draw(&dir.path().join("none/secret")).is_err());
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        for weak in ["", "short", "a b c d e f g h i j k l m n o p q r s t u v w x y z", &"x".repeat(5000)] {
+            fs::write(&path, weak).unwrap();
+            assert!(read_or_draw(&path).is_err(), "{weak}");
+        }
     }
 }

@@ -3,15 +3,14 @@
 //! It acts for whoever reaches it, so it is reached through a socket only its user can open, or on this machine with a
 //! secret only its user can read. Anywhere else it refuses to start: there it would need TLS, which it does not speak.
 
+use crate::secret;
 use anyhow::{Context as _, bail};
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::{HeaderMap, StatusCode};
-use sayso_protocol::b64;
 use sayso_protocol::canon::sha256;
-use std::fs::{self, OpenOptions, Permissions};
-use std::io::{ErrorKind, Write as _};
+use std::fs::{self, Permissions};
 use std::net::SocketAddr;
-use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use tokio::net::{TcpListener, UnixListener};
 
@@ -74,7 +73,7 @@ impl Place {
                 let listener = listener.with_context(|| format!("cannot listen on {address}"))?;
                 let at = listener.local_addr()?;
                 let hosts = [at.to_string(), format!("localhost:{}", at.port())];
-                let digest = sha256(read_or_draw(secret)?.as_bytes());
+                let digest = sha256(secret::read_or_draw(secret)?.as_bytes());
                 Ok((Bound::Address(listener), Guard::Secret { digest, hosts }))
             }
         }
@@ -104,32 +103,6 @@ fn socket(path: &Path) -> anyhow::Result<Bound> {
     fs::remove_dir(&draft)?;
     let listener = bound.with_context(|| format!("cannot listen on {}", path.display()))?;
     Ok(Bound::Socket(listener, Mine(path.to_owned())))
-}
-
-fn read_or_draw(path: &Path) -> anyhow::Result<String> {
-    let drawn = b64::encode(crate::clock::draw::<32>()?);
-    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
-        Ok(mut file) => {
-            file.write_all(format!("{drawn}\n").as_bytes())?;
-            file.sync_all()?;
-            return Ok(drawn);
-        }
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(error).with_context(|| format!("cannot write {}", path.display())),
-    }
-    let mode = fs::metadata(path)?.permissions().mode();
-    if mode & 0o077 != 0 {
-        bail!("{}: others can read it; run: chmod 600 {0}", path.display());
-    }
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let secret = text.trim().to_owned();
-    if secret.len() < 32 || !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
-        bail!(
-            "{}: a secret has at least 32 printable characters; remove the file to have one drawn",
-            path.display()
-        );
-    }
-    Ok(secret)
 }
 
 /// Why somebody does not come in.

@@ -1,7 +1,7 @@
 //! An answer of the token endpoint, `STATUS BODY`: what an agent reads, an authority can say, and it is then read as
 //! the same (BASE-04, BASE-05, CORE-65).
 
-use sayso_protocol::payload::negotiation::{Answer, TokenReply};
+use sayso_protocol::payload::negotiation::{Answer, Demand, TokenReply};
 use serde_json::Value;
 
 /// The body.
@@ -21,7 +21,9 @@ pub fn check(bytes: &[u8]) {
             same("access_token", access_token);
             assert!(lax.is_null() || lax["expires_in"] == *expires_in);
         }
-        Answer::NeedInfo { ticket, .. } | Answer::Submitted { ticket, .. } => {
+        Answer::NeedInfo { ticket, .. }
+        | Answer::Doubted { ticket, .. }
+        | Answer::Submitted { ticket, .. } => {
             assert_eq!(status, 403);
             same("ticket", ticket);
         }
@@ -41,7 +43,14 @@ fn reply(answer: &Answer) -> Option<TokenReply> {
     match answer {
         Answer::NeedInfo { ticket, claims } => {
             let [claim] = claims.as_slice() else { return None };
-            Some(TokenReply::NeedInfo { ticket: ticket.clone(), claim: Box::new(claim.clone()) })
+            let ticket = ticket.clone();
+            Some(match claim {
+                Demand::Agreement(claim) => TokenReply::NeedInfo { ticket, claim: claim.clone() },
+                Demand::Identity(claim) => TokenReply::Identify { ticket, claim: claim.clone() },
+            })
+        }
+        Answer::Doubted { ticket, description } => {
+            Some(TokenReply::Doubted { ticket: ticket.clone(), description: description.clone()? })
         }
         Answer::Submitted { ticket, interval } => {
             Some(TokenReply::Submitted { ticket: ticket.clone(), interval: (*interval)? })
@@ -59,6 +68,9 @@ fn alike(one: &Answer, other: &Answer) -> bool {
     match (one, other) {
         (Answer::NeedInfo { ticket, claims }, Answer::NeedInfo { ticket: again, claims: others }) => {
             ticket == again && claims == others
+        }
+        (Answer::Doubted { ticket, description }, Answer::Doubted { ticket: again, description: other }) => {
+            ticket == again && description == other
         }
         (Answer::Submitted { ticket, interval }, Answer::Submitted { ticket: again, interval: other }) => {
             ticket == again && interval == other

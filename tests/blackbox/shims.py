@@ -160,17 +160,17 @@ class Forger:
 class Listening(Process):
     """A shim over HTTP, with what a client needs to reach it. Started again, it is at the same address."""
 
-    def __init__(self, resource, folder, *more, listen="127.0.0.1:0"):
+    def __init__(self, resource, folder, *more, listen="127.0.0.1:0", trust=True):
         folder.mkdir(exist_ok=True)
         super().__init__(folder, folder / "shim.log")
-        self.resource, self.more, self.listen, self.secret = resource, more, listen, None
+        self.resource, self.more, self.listen, self.secret, self.trust = resource, more, listen, None, trust
         self.start()
 
     def start(self):
         self.launch("shim", self.resource, "--listen", self.listen, *map(str, self.more))
         self.url = self.ready["url"]
         if self.ready["secret_file"]:
-            self.listen = self.url.split("/")[2]
+            self.listen = self.url.split("/")[2] if self.listen.endswith(":0") else self.listen
             self.secret = Path(self.ready["secret_file"]).read_text().strip()
 
     def restart(self):
@@ -179,7 +179,7 @@ class Listening(Process):
 
     def transport(self):
         """What the Python SDK connects through."""
-        http = httpx2.AsyncClient(headers={"authorization": f"Bearer {self.secret}"}, timeout=PATIENCE)
+        http = httpx2.AsyncClient(headers={"authorization": f"Bearer {self.secret}"}, timeout=PATIENCE, verify=self.trust)
         return streamable_http_client(self.url, http_client=http)
 
 

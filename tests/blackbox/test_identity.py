@@ -1,20 +1,30 @@
 """Who an agent is: named by an issuer that somebody else wrote, described by documents that we write and an operator
 hosts, and the same agent under a new key when the owner says so."""
 
+import hashlib
 import json
 import os
+import secrets
+import ssl
+import subprocess
+import threading
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qsl
 
 import pytest
 from aauth.keys.jwk import generate_jwks, public_key_to_jwk
 from aauth.keys.keypair import generate_ed25519_keypair
 from aauth.metadata.agent import generate_agent_metadata
 from aauth.tokens.agent_token import create_agent_token
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from http_message_signatures import HTTPMessageVerifier, HTTPSignatureKeyResolver, algorithms
 
+from cast import TRADE, binary, environment
+from shims import Person, client, command, run, text_of
 from stock import Front
 from tls import Origin, certificate
-from wire import Key, unb64
+from wire import Key, b64, unb64
 
 DIRECTORY = "/.well-known/http-message-signatures-directory"
 WORKER = "aauth:worker@localhost"
@@ -103,9 +113,9 @@ def test_a_word_that_does_not_count(house, issuer):  # CORE-46 AAUTH-06 AAUTH-14
     forged, _ = generate_ed25519_keypair()
     stranger = Key()
     others = {
-        "forged": (4, issuer.name(jwk, private=forged)),
+        "forged": (6, issuer.name(jwk, private=forged)),
         "for another key": (2, issuer.name({"kty": "OKP", "crv": "Ed25519", "x": stranger.jwk["x"]})),
-        "for another authority": (4, issuer.name(jwk, aud="https://as.example")),
+        "for another authority": (6, issuer.name(jwk, aud="https://as.example")),
         "no credential": (2, "a.b.c"),
     }
     told = {}
@@ -120,6 +130,49 @@ def test_a_word_that_does_not_count(house, issuer):  # CORE-46 AAUTH-06 AAUTH-14
     exposed = kept(house, "three", issuer.name(jwk))
     os.chmod(exposed, 0o644)
     assert call(house, "three", "--credential", exposed).returncode == 2
+
+
+def test_a_credential_that_does_not_count_is_no_denial(house, issuer):
+    credential = kept(house, "six", issuer.name(seen_at(house, "six")["jwk"], private=generate_ed25519_keypair()[0]))
+    done = call(house, "six", "--credential", credential, "--json")
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["outcome"]) == (6, "not_believed") and "--or-bare" in done.stderr, done
+    assert not house.owner.pending()
+    # The same terms, under the bare key, and only because it was said.
+    done = call(house, "six", "--credential", credential, "--or-bare")
+    assert done.returncode == 5 and "bare key" in done.stderr, done
+    (item,) = house.owner.pending().values()
+    assert item["identity"] == "pseudonymous" and item["agent"].startswith("jkt:"), item
+    house.answer("deny")
+
+
+def test_a_shim_that_an_issuer_names(house, issuer):
+    subject = "aauth:shim@localhost"
+    credential = kept(house, "shim", issuer.name(seen_at(house, "shim")["jwk"], subject=subject))
+
+    async def positions(*flags):
+        async with client(command(house.resource, house.folder / "shim", "--hold", 1, *flags), "auto", Person(True, False)) as it:
+            return await it.call_tool("get_positions", {})
+
+    said = run(positions("--credential", credential))
+    assert said.is_error and "owner of the resource" in text_of(said), said
+    (item,) = house.owner.pending().values()
+    assert (item["identity"], item["agent"], item["assurance"]["provenance"]) == ("identified", subject, 1), item
+    house.answer("approve")
+    said = run(positions("--credential", credential))
+    assert not said.is_error, said
+    assert house.owner.connections()[subject]["identity"] == "identified"
+    # One that does not count is not passed over in silence.
+    forged = kept(house, "shim", issuer.name(seen_at(house, "shim")["jwk"], private=generate_ed25519_keypair()[0],
+                                             subject="aauth:other@localhost"))
+
+    async def trade(*flags):
+        async with client(command(house.resource, house.folder / "shim", *flags), "auto", Person(True)) as it:
+            return await it.call_tool("execute_trade", TRADE)
+
+    said = run(trade("--credential", forged))
+    assert said.is_error and "does not count" in text_of(said) and "Denied" not in text_of(said), said
+    assert not house.owner.pending()
 
 
 class Directory(HTTPSignatureKeyResolver):
@@ -226,3 +279,89 @@ def test_a_new_key_in_the_place_of_the_old(house):  # CORE-103 CORE-104
     assert again.returncode == 6 and "connection of its own" in again.stderr, again
     kinds = [(row["kind"], row["handle"]) for row in house.owner.ledger() if row["entry"].get("relinked_from")]
     assert kinds == [("connected", new)]
+
+
+class Provider:
+    """An identity provider over https: keys, metadata, and an exchange that signs what it was asked for."""
+
+    def __init__(self, folder, files):
+        self.key, self.asked = Ed25519PrivateKey.generate(), []
+        provider = self
+
+        class Exchange(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def answer(self, value):
+                body = json.dumps(value).encode()
+                self.send_response(200)
+                self.send_header("content-type", "application/json")
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def do_GET(self):
+                raw = provider.key.public_key().public_bytes_raw()
+                self.answer({"keys": [{"kty": "OKP", "crv": "Ed25519", "x": b64(raw), "kid": "p1"}]}
+                            if self.path == "/keys" else
+                            {"issuer": provider.url, "jwks_uri": provider.url + "/keys",
+                             "token_endpoint": provider.url + "/token"})
+
+            def do_POST(self):
+                form = dict(parse_qsl(self.rfile.read(int(self.headers["content-length"])).decode()))
+                provider.asked.append(form)
+                jwk = json.loads(unb64(self.headers["dpop"].split(".")[0]))["jwk"]
+                self.answer({"access_token": provider.word(form["audience"], jwk), "token_type": "N_A", "expires_in": 60,
+                             "issued_token_type": "urn:ietf:params:oauth:token-type:id-jag"})
+
+            def log_message(self, *_):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Exchange)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*files[1:])
+        self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+        self.url = f"https://localhost:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def word(self, audience, jwk, **claims):
+        text = json.dumps({name: jwk[name] for name in ("crv", "kty", "x")}, separators=(",", ":"))
+        body = {"iss": self.url, "sub": "kim", "aud": audience, "client_id": "sayso", "jti": secrets.token_hex(8),
+                "iat": int(time.time()), "exp": int(time.time()) + 60,
+                "cnf": {"jkt": b64(hashlib.sha256(text.encode()).digest())}} | claims
+        head = {"alg": "EdDSA", "typ": "oauth-id-jag+jwt", "kid": "p1"}
+        signed = ".".join(b64(json.dumps(part).encode()) for part in (head, body))
+        return f"{signed}.{b64(self.key.sign(signed.encode()))}"
+
+
+def test_an_agent_whose_provider_says_whom_it_acts_for(tmp_path, files):  # CORE-35 CORE-36 CORE-37 CORE-38
+    provider = Provider(tmp_path, files)
+    variables = {"SAYSO_AUTHORITY__IDENTITY_PROVIDERS": provider.url, "SSL_CERT_FILE": str(files[0])}
+    with Front.running(tmp_path / "up", **variables) as front:
+        token = kept(front, "one", "an-id-token")
+
+        def call(*flags, wait=0):
+            (front.folder / "one").mkdir(exist_ok=True)
+            words = [binary(), "agent", "call", front.resource, "get_positions", "--accept-terms", "--wait", wait, "--json",
+                     *flags]
+            return subprocess.run(list(map(str, words)), env=environment(front.folder / "one") | variables, text=True,
+                                  cwd=front.folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+
+        bare = call()
+        told = json.loads(bare.stdout)
+        assert (bare.returncode, told["outcome"], told["providers"]) == (6, "identity_wanted", [provider.url]), bare
+        assert not front.owner.pending() and "Terms the owner sets" not in bare.stderr, "no terms before a name"
+        other = call("--provider", "https://other.example", "--subject-token", token)
+        assert (other.returncode, provider.asked) == (6, []), other
+        waiting = call("--provider", provider.url, "--subject-token", token, "--provider-client", "sayso")
+        assert waiting.returncode == 5, waiting
+        (form,) = provider.asked
+        assert (form["subject_token"], form["audience"]) == ("an-id-token", front.authority), form
+        (item,) = front.owner.pending().values()
+        assert item["evidence"]["asserted"]["subject"] == "kim" and item["identity"] == "pseudonymous", item
+        shown = front.say("show", item["family"])
+        assert "acts for" in shown.stdout and "kim" in shown.stdout, shown
+        front.answer("approve")
+        done = call("--provider", provider.url, "--subject-token", token, wait=20)
+        assert done.returncode == 0, done
+        logged = front.logged()
+        assert "an-id-token" not in logged and "eyJ" not in logged

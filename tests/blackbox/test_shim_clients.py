@@ -4,6 +4,7 @@ seconds, one who never answers, one who says no, and a person who declines. Noth
 import asyncio
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -33,7 +34,7 @@ class Call(threading.Thread):
         program = ["node", NODE / "shim.mjs", edition] if kind == "typescript" else [sys.executable, __file__, edition]
         words = [*program, "execute_trade", json.dumps(TRADE), json.dumps(answers), *target]
         self.process = subprocess.Popen(list(map(str, words)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                        env=variables, cwd=folder, text=True)
+                                        env=variables, cwd=folder, text=True, start_new_session=True)
         self.began = time.monotonic()
         self.start()
 
@@ -46,6 +47,14 @@ class Call(threading.Thread):
         if self.shim:
             self.shim.kill()
         return json.loads(self.output)
+
+
+    def cut(self):
+        """Ends client and shim where they are."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        if self.shim:
+            self.shim.kill()
+        self.join()
 
 
 def words(said):
@@ -107,6 +116,29 @@ def test_an_owner_who_never_answers(many):
 def test_an_owner_who_says_no(many):
     for name, (_, _, said, _) in all_at_once(many, [True], "denied").items():
         assert "failed" not in said and "Denied by the owner" in words(said), (name, said)
+
+
+# MCP-21, D-19
+def test_a_shim_that_is_killed_while_the_owner_thinks(many):
+    cut, again = {}, {}
+    for sdk in SDKS:
+        for way in WAYS:
+            house = many.house(f"{sdk}-{way}")
+            cut[sdk, way] = house, Call(sdk, way, house.resource, house.folder / "agent", [True])
+    for (sdk, way), (house, call) in cut.items():
+        deadline = time.monotonic() + 60
+        while not (waiting := house.owner.pending()):
+            assert time.monotonic() < deadline and call.process.poll() is None, (sdk, way)
+            time.sleep(0.1)
+        call.cut()
+        (family,) = waiting
+        house.owner.decide(family, "approved")
+        again[sdk, way] = house, family, Call(sdk, way, house.resource, house.folder / "agent", [True])
+    for name, (house, family, call) in again.items():
+        said = call.end()
+        assert "failed" not in said and not said["result"].get("isError"), (name, said)
+        assert "agree" not in [asked["name"] for asked in said["asked"]], (name, "she and her terms were answered already")
+        assert house.owner.kinds(family).count("touched") == 1 and not house.owner.pending(), name
 
 
 @pytest.mark.parametrize("answer", [False, "decline"])

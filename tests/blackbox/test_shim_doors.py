@@ -3,13 +3,16 @@
 import http.client
 import json
 import os
+import ssl
 import stat
 import subprocess
 
 import pytest
 
 from cast import TRADE, House, binary, environment
-from shims import Listening, Person, client, run
+from shims import ERAS, Later, Listening, Person, client, run, text_of
+from tls import certificate
+from town import free_port
 
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 HELLO = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
@@ -77,6 +80,65 @@ def test_where_it_does_not_listen(house, tmp_path, address):
     done = subprocess.run([binary(), "shim", house.resource, "--listen", address], cwd=tmp_path, text=True,
                           env=environment(tmp_path), capture_output=True, timeout=20)
     assert done.returncode == 2 and done.stdout == "", done
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    bundle, public, private = certificate(tmp_path_factory.mktemp("tls"))
+    private.chmod(0o600)
+    return bundle, public, private
+
+
+# D-34
+@pytest.mark.parametrize("era", ERAS)
+def test_off_loopback_it_speaks_tls_to_a_stock_client(tmp_path, files, era):
+    bundle, public, private = files
+    house = House(tmp_path)
+    port = free_port()
+    shim = Listening(house.resource, tmp_path / "agent", "--hold", 1, "--tls-certificate", public, "--tls-key", private,
+                     "--url", f"https://localhost:{port}", listen=f"0.0.0.0:{port}",
+                     trust=ssl.create_default_context(cafile=str(bundle)))
+    try:
+        assert shim.url == f"https://localhost:{port}/mcp"
+        Later(house, "approved")
+
+        async def trade():
+            async with client(shim.transport(), era, Person(True)) as connected:
+                return await connected.call_tool("execute_trade", TRADE)
+
+        done = run(trade())
+        assert not done.is_error, text_of(done)
+        for headers, status in [({}, 200), ({"authorization": "Bearer x"}, 401), ({"host": "127.0.0.1"}, 421),
+                                ({"host": f"evil.example:{port}"}, 421), ({"origin": f"http://localhost:{port}"}, 403)]:
+            connection = http.client.HTTPSConnection("localhost", port, context=shim.trust, timeout=20)
+            sent = {"authorization": f"Bearer {shim.secret}", "content-type": "application/json",
+                    "accept": "application/json, text/event-stream"} | headers
+            connection.request("POST", "/mcp", json.dumps(LIST), sent)
+            assert connection.getresponse().status == status, headers
+        plain = http.client.HTTPConnection("localhost", port, timeout=20)
+        with pytest.raises((http.client.HTTPException, OSError)):
+            plain.request("POST", "/mcp", json.dumps(LIST), {"authorization": f"Bearer {shim.secret}"})
+            plain.getresponse()
+    finally:
+        shim.kill()
+        house.kill()
+
+
+# D-34
+def test_off_loopback_nothing_less_will_do(house, tmp_path, files):
+    _, public, private = files
+    exposed = tmp_path / "exposed.key"
+    exposed.write_bytes(private.read_bytes())
+    exposed.chmod(0o644)
+    pair, url = ("--tls-certificate", public, "--tls-key", private), ("--url", "https://shim.example")
+    for flags in [(), url, pair, (*pair, "--url", "http://shim.example"), ("--tls-certificate", public, *url),
+                  ("--tls-key", private, *url), ("--tls-certificate", public, "--tls-key", exposed, *url),
+                  ("--tls-certificate", private, "--tls-key", private, *url),
+                  (*pair, "--url", "https://shim.example/mcp")]:
+        done = subprocess.run([binary(), "shim", house.resource, "--listen", "0.0.0.0:0", *map(str, flags)], cwd=tmp_path,
+                              text=True, env=environment(tmp_path), capture_output=True, timeout=20)
+        assert done.returncode == 2 and done.stdout == "", (flags, done)
+    assert not (tmp_path / "agent").exists()
 
 
 def test_what_is_no_message_goes_no_further(listening):

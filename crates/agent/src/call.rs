@@ -58,6 +58,8 @@ pub struct Errand {
     pub reason: Option<String>,
     /// How long to wait for the owner, in seconds.
     pub wait: u32,
+    /// Whether the call answers what its tool asked in the one before (D-11).
+    pub follows_up: bool,
     /// How whoever made it says that nobody waits for it any more.
     pub stop: Option<Stop>,
 }
@@ -86,6 +88,17 @@ pub enum Outcome {
     Denied {
         /// The authority's words.
         words: Option<String>,
+    },
+    /// What was shown of an identity does not count with the authority. Nothing is lost: the same call, made while the terms
+    /// are fresh, goes on with whatever it shows then.
+    NotBelieved {
+        /// The authority's words.
+        words: Option<String>,
+    },
+    /// The authority wants the word of one of these providers for whom the agent acts, and there is none to show.
+    Unnamed {
+        /// Who would be believed; strangers' words.
+        providers: Vec<String>,
     },
     /// She has not decided yet; the same call takes the wait up again.
     Waiting {
@@ -136,6 +149,7 @@ impl Errand {
             shows: Shows::default(),
             reason: None,
             wait: 0,
+            follows_up: false,
             stop: None,
         })
     }
@@ -151,8 +165,8 @@ impl Errand {
     }
 
     fn wanted<'a>(&'a self, reference: Option<Reference<'a>>) -> Wanted<'a> {
-        let Errand { resource, tool, params_s256, .. } = self;
-        Wanted { resource, tool, params_s256, reference }
+        let Errand { resource, tool, params_s256, follows_up, .. } = self;
+        Wanted { resource, tool, params_s256, reference, follows_up: *follows_up }
     }
 }
 

@@ -7,7 +7,7 @@ pub(crate) mod pins;
 
 use crate::fault::{Fault, Party, Uncorroborated};
 use pins::Pins;
-use sayso_fetch::{Fetch, FetchError, Limits, get, guard};
+use sayso_fetch::{Client, Fetch, FetchError, Limits, Reach, get, guard};
 use sayso_protocol::envelope::rfc9728;
 use sayso_protocol::json;
 use sayso_protocol::payload::challenge::ChallengeObject;
@@ -25,6 +25,17 @@ pub struct Doors {
     pub near: Arc<dyn Fetch>,
     /// For authorities of every other resource.
     pub far: Arc<dyn Fetch>,
+}
+
+impl Doors {
+    /// The ways out that an agent on somebody's machine has.
+    #[must_use]
+    pub fn usual() -> Doors {
+        Doors {
+            near: Arc::new(Client::new(Reach::Configured)),
+            far: Arc::new(Client::new(Reach::PublicAnyPort)),
+        }
+    }
 }
 
 /// How near the resource is, and so how near its authority may be.

@@ -78,6 +78,8 @@ pub enum Party {
     Resource,
     /// The owner's authority.
     Authority,
+    /// An identity provider of the agent's own.
+    Provider,
 }
 
 impl std::fmt::Display for Party {
@@ -85,6 +87,7 @@ impl std::fmt::Display for Party {
         f.write_str(match self {
             Party::Resource => "the resource",
             Party::Authority => "the owner's authority",
+            Party::Provider => "the identity provider",
         })
     }
 }
@@ -137,6 +140,9 @@ pub enum BadDemand {
     /// Not an answer of the protocol.
     #[error("the authority's answer is not one of the protocol's")]
     Answer,
+    /// An identity asked for again, or for somebody else than whoever asks.
+    #[error("the authority asks for an identity again, or not for itself")]
+    Identity,
     /// More or fewer than one claim.
     #[error("the authority demands other than exactly one claim")]
     Claims,

@@ -4,12 +4,14 @@
 //! is done with the grant is `call`'s business.
 
 mod consent;
+mod granted;
 mod terms;
 pub(crate) mod token;
 
 pub use consent::{Ask, Consent, Decision, News};
 pub use terms::Narrower;
 
+use crate::asserting::Wanted;
 use crate::discover::pins::Pins;
 use crate::discover::{Authority, Doors};
 use crate::fault::{BadDemand, Fault};
@@ -20,10 +22,10 @@ use crate::wallet::Grant;
 use sayso_fetch::FetchError;
 use sayso_protocol::canon::{S256, s256_bytes};
 use sayso_protocol::id::{NegotiationId, ResourceId, Timestamp, ToolName};
-use sayso_protocol::payload::negotiation::Answer;
-use sayso_protocol::payload::receipt::Receipt;
+use sayso_protocol::payload::assertion::{FORMAT, RequiredIdentity};
+use sayso_protocol::payload::negotiation::{Answer, Demand};
 use sayso_protocol::payload::terms::{Proffer, RequiredClaim};
-use sayso_protocol::{Handle, SigningKey, VerifyingKey};
+use sayso_protocol::{Handle, SigningKey};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -61,6 +63,8 @@ pub(crate) struct Negotiation {
 enum State {
     /// The ticket of a challenge, not presented yet.
     Asking { ticket: String },
+    /// Asked for whom it acts.
+    Naming { ticket: String, demand: Box<RequiredIdentity>, since: Timestamp },
     /// Terms nobody has agreed to.
     Weighing { ticket: String, claim: Box<RequiredClaim>, since: Timestamp },
     /// Agreed; the owner has been asked.
@@ -117,6 +121,14 @@ pub(crate) enum End {
     Denied {
         words: Option<String>,
     },
+    /// What was shown of an identity does not count there; the terms can be taken up again with something else.
+    Doubted {
+        words: Option<String>,
+    },
+    /// A provider's word is wanted that is not to be had.
+    Unnamed {
+        providers: Vec<String>,
+    },
     /// The authority does not know the ticket any more.
     Lost,
 }
@@ -134,7 +146,7 @@ impl Negotiation {
     /// The negotiation's id, once the authority has named it.
     pub(crate) fn family(&self) -> Option<&NegotiationId> {
         match &self.state {
-            State::Asking { .. } => None,
+            State::Asking { .. } | State::Naming { .. } => None,
             State::Weighing { claim, .. } => Some(&claim.terms_template.family),
             State::Waiting { committed, .. } => Some(&committed.proffer.family),
         }
@@ -148,7 +160,7 @@ impl Negotiation {
     /// Whether it is about one operation alone, as far as is known: terms that say otherwise have to be there first.
     pub(crate) fn is_exact(&self) -> bool {
         match &self.state {
-            State::Asking { .. } => true,
+            State::Asking { .. } | State::Naming { .. } => true,
             State::Weighing { claim, .. } => claim.terms_template.terms.per_operation,
             State::Waiting { committed, .. } => committed.proffer.terms.per_operation,
         }
@@ -156,7 +168,7 @@ impl Negotiation {
 
     /// Whether its terms waited too long for an answer to be worth asking about.
     pub(crate) fn is_stale(&self, now: Timestamp) -> bool {
-        matches!(&self.state, State::Weighing { since, .. } if !(0..FRESH).contains(&now.since(*since)))
+        matches!(&self.state, State::Naming { since, .. } | State::Weighing { since, .. } if !(0..FRESH).contains(&now.since(*since)))
     }
 
     /// Goes on until there is an end, or the deadline; `keep` is called with every state worth coming back to.
@@ -165,12 +177,17 @@ impl Negotiation {
         party: &Party<'_>,
         keep: &(dyn Fn(&Negotiation) -> Result<(), Fault> + Sync),
     ) -> Result<End, Fault> {
-        let mut rounds = 0;
+        let (mut rounds, mut named) = (0, false);
         // A wait that is taken up again is asked about at least once, however short the time is.
         let mut asked = false;
         loop {
             let next = match self.state.clone() {
                 State::Asking { ticket } => self.ask(party, &ticket).await?,
+                State::Naming { .. } if named => return Err(BadDemand::Identity.into()),
+                State::Naming { ticket, demand, .. } => {
+                    named = true;
+                    self.name(party, &ticket, &demand).await?
+                }
                 State::Weighing { ticket, claim, .. } => {
                     rounds += 1;
                     if rounds > MOST_ROUNDS {
@@ -229,19 +246,51 @@ impl Negotiation {
                 return Ok(Next::End(End::Declined));
             }
         };
+        let (answered, committed) = self.agree(party, ticket, claim, &narrower, party.shows).await?;
+        if let (Answer::Doubted { ticket, .. }, Some(bare)) = (&answered.1, party.shows.without_credential())
+        {
+            party.consent.tell(&News::Doubted);
+            let (answered, committed) = self.agree(party, ticket, claim, &narrower, &bare).await?;
+            return self.take(party, answered, Some(committed)).await;
+        }
+        self.take(party, answered, Some(committed)).await
+    }
+
+    /// Presents the agreement, under what is shown beside the key.
+    async fn agree(
+        &self,
+        party: &Party<'_>,
+        ticket: &str,
+        claim: &RequiredClaim,
+        narrower: &Narrower,
+        shows: &Shows,
+    ) -> Result<(Answered, Box<Committed>), Fault> {
         let said = (party.arguments, party.reason);
-        let shown = party.shows.at(&self.authority.issuer, party.key, (party.now)())?;
-        let signed = terms::agree(&self.about, claim, &narrower, said, (party.key, &shown), (party.now)())?;
+        let shown = shows.at(&self.authority.issuer, party.key, (party.now)())?;
+        let signed = terms::agree(&self.about, claim, narrower, said, (party.key, &shown), (party.now)())?;
         let say = Say::Claim { token: &signed.token, format: &signed.format };
+        let door = self.authority.door(party.doors);
         let answered = present(door, &self.authority, ticket, say, None).await?;
         party.consent.tell(&News::Agreed);
         let committed = Committed {
-            proffer: proffer.clone(),
+            proffer: claim.terms_template.clone(),
             agreement: s256_bytes(signed.compact.as_bytes()),
             expires_in: signed.expires_in,
             handle: Some(shown.handle),
         };
-        self.take(party, answered, Some(Box::new(committed))).await
+        Ok((answered, Box::new(committed)))
+    }
+
+    /// Says for whom this agent acts, if there is somebody to say so.
+    async fn name(&self, party: &Party<'_>, ticket: &str, demand: &RequiredIdentity) -> Result<Next, Fault> {
+        let authority = &*self.authority.issuer;
+        let wanted = Wanted { authority, demand, key: party.key, now: (party.now)() };
+        let Some(token) = party.shows.assertion(&wanted).await? else {
+            return Ok(Next::End(End::Unnamed { providers: demand.issuer.clone() }));
+        };
+        let say = Say::Claim { token: &token, format: FORMAT };
+        let answered = present(self.authority.door(party.doors), &self.authority, ticket, say, None).await?;
+        self.take(party, answered, None).await
     }
 
     async fn poll(
@@ -285,9 +334,13 @@ impl Negotiation {
     ) -> Result<Next, Fault> {
         match (answer, committed) {
             (Answer::NeedInfo { ticket, claims }, _) => {
-                let claim = terms::accept(&self.about, &self.authority.issuer, claims)?;
-                Ok(Next::Go(State::Weighing { ticket, claim: Box::new(claim), since: (party.now)() }))
+                let since = (party.now)();
+                Ok(Next::Go(match terms::accept(&self.about, &self.authority.issuer, claims)? {
+                    Demand::Agreement(claim) => State::Weighing { ticket, claim, since },
+                    Demand::Identity(demand) => State::Naming { ticket, demand, since },
+                }))
             }
+            (Answer::Doubted { description, .. }, _) => Ok(Next::End(End::Doubted { words: description })),
             (Answer::Submitted { ticket, interval }, Some(committed)) => {
                 let (least, usual, most) = INTERVAL;
                 let next_poll = (party.now)().plus(interval.unwrap_or(usual).clamp(least, most));
@@ -304,51 +357,6 @@ impl Negotiation {
             (Answer::Submitted { .. } | Answer::Granted { .. }, None) => Err(BadDemand::Unasked.into()),
             (Answer::Error { code, description }, _) => refusal(status, &code, description),
         }
-    }
-
-    /// Whether a receipt is the authority's, for exactly what was signed (TERMS-36..39).
-    fn check(
-        &self,
-        receipt: &str,
-        keys: &[(String, VerifyingKey)],
-        key: &SigningKey,
-        committed: &Committed,
-    ) -> Result<(), BadDemand> {
-        let read = Receipt::read(receipt, keys).map_err(|_| BadDemand::Receipt)?;
-        let proffer = &committed.proffer;
-        let same = read.iss == self.authority.issuer
-            && read.sub == *committed.handle.as_ref().unwrap_or(&crate::identity::handle_of(key))
-            && read.agreement == committed.agreement
-            && read.family == proffer.family
-            && read.template_id == proffer.terms.template_id
-            && read.terms_uri == proffer.terms_uri;
-        if same { Ok(()) } else { Err(BadDemand::Receipt) }
-    }
-
-    fn grant(
-        &self,
-        (token, expires_in, receipt): (String, i64, String),
-        committed: &Committed,
-        now: Timestamp,
-    ) -> Result<Grant, BadDemand> {
-        let printable = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
-        if !printable || expires_in <= 0 {
-            return Err(BadDemand::Token);
-        }
-        let About { resource, tool, params_s256, reference, key, .. } = self.about.clone();
-        Ok(Grant {
-            token,
-            receipt,
-            resource,
-            tool,
-            reference,
-            key,
-            authority: self.authority.issuer.clone(),
-            operation: committed.proffer.terms.per_operation.then_some(params_s256),
-            expires: now.plus(expires_in.min(committed.expires_in)),
-            family: committed.proffer.family.clone(),
-            template_id: committed.proffer.terms.template_id.clone(),
-        })
     }
 }
 

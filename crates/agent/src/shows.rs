@@ -3,6 +3,7 @@
 //! It shows one level of identity: with a credential the name in it, else the key's own (CORE-44). Where a credential
 //! comes from is the program's business; one that is for another key is never shown.
 
+use crate::asserting::{Assertions, Wanted};
 use crate::fault::Fault;
 use crate::folder::{FolderFault, read_private};
 use crate::identity::handle_of;
@@ -27,6 +28,17 @@ pub enum BadShow {
     /// It has run out.
     #[error("the credential has run out; ask its issuer for another one")]
     Expired,
+    /// The provider is none.
+    #[error(
+        "an identity provider must be an https URL in its plain form, without query, fragment or trailing slash"
+    )]
+    Provider,
+    /// The token endpoint is not the provider's.
+    #[error("the token endpoint is not at the identity provider's own origin; nothing was sent there")]
+    Endpoint,
+    /// The exchange brought nothing that can be shown.
+    #[error("the identity provider gave no assertion for this authority")]
+    Exchange,
     /// The client id is no address.
     #[error("a client id must be an https URL with a path, in its plain form")]
     ClientId,
@@ -75,6 +87,8 @@ pub struct Shows {
     credentials: Option<Arc<dyn Credentials>>,
     client_id: Option<String>,
     directory: Option<String>,
+    assertions: Option<Arc<dyn Assertions>>,
+    or_bare: bool,
 }
 
 /// What it shows at one authority with one key.
@@ -112,6 +126,34 @@ impl Shows {
         self.client_id = Some(client_id.to_owned());
         self.directory = directory.map(|_| address.origin().ascii_serialization());
         Ok(self)
+    }
+
+    /// Says for whom it acts, by assertions from there, to an authority that asks.
+    #[must_use]
+    pub fn asserted_by(mut self, assertions: Arc<dyn Assertions>) -> Shows {
+        self.assertions = Some(assertions);
+        self
+    }
+
+    /// Goes on under the bare key where an authority does not accept the credential.
+    #[must_use]
+    pub fn or_bare(mut self) -> Shows {
+        self.or_bare = true;
+        self
+    }
+
+    /// The same without a credential, if it goes on without one where it is not accepted.
+    pub(crate) fn without_credential(&self) -> Option<Shows> {
+        let bare = self.or_bare && self.credentials.is_some();
+        bare.then(|| Shows { credentials: None, ..self.clone() })
+    }
+
+    /// An assertion that meets a demand, if there is one.
+    pub(crate) async fn assertion(&self, wanted: &Wanted<'_>) -> Result<Option<String>, Fault> {
+        match &self.assertions {
+            Some(source) => source.assertion(wanted).await,
+            None => Ok(None),
+        }
     }
 
     /// What is shown to the authority of this issuer by the holder of `key`, now.

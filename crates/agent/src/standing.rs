@@ -54,6 +54,16 @@ pub struct Standing<C> {
     pub otherwise: C,
 }
 
+/// Nobody: terms that no rule agrees to are not agreed to, and the authority is told nothing.
+pub struct Nobody;
+
+#[async_trait]
+impl Consent for Nobody {
+    async fn agree(&self, _: &Ask<'_>) -> Decision {
+        Decision::NotNow
+    }
+}
+
 #[async_trait]
 impl<C: Consent> Consent for Standing<C> {
     async fn agree(&self, ask: &Ask<'_>) -> Decision {

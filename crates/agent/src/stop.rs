@@ -18,6 +18,12 @@ impl Stopper {
         (Stopper(say), Stop(hear))
     }
 
+    /// What hears it.
+    #[must_use]
+    pub fn heard(&self) -> Stop {
+        Stop(self.0.subscribe())
+    }
+
     /// Nobody waits any more.
     pub fn stop(&self) {
         self.0.send_replace(true);

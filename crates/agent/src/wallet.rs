@@ -39,6 +39,9 @@ pub struct Grant {
     pub authority: String,
     /// The digest of the arguments, when it is for one call and spent by it.
     pub operation: Option<S256>,
+    /// Whether it was spent by a call, whose tool may have asked something: it is good for the answer and nothing else.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) spent: bool,
     /// When it ends.
     pub expires: Timestamp,
     /// The negotiation it came from.
@@ -74,6 +77,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) params_s256: &'a S256,
     /// Known once a refusal named it: another address of the same resource has the same.
     pub(crate) reference: Option<Reference<'a>>,
+    /// Whether it is for an answer to what the tool asked in a call before.
+    pub(crate) follows_up: bool,
 }
 
 /// An authorization reference, and the authority that was corroborated for the refusal that named it.
@@ -94,6 +99,8 @@ impl Wanted<'_> {
         });
         (here || same)
             && grant.operation.as_ref().is_none_or(|operation| operation == self.params_s256)
+            // A call that asks anew is no answer, and an answer goes with what the call before was made with.
+            && (grant.operation.is_none() || grant.spent == self.follows_up)
             && now < grant.expires
     }
 }
@@ -132,6 +139,12 @@ impl Wallet {
     /// # Errors
     /// When one cannot be read.
     pub fn grants(&self, now: Timestamp) -> Result<Vec<Grant>, FolderFault> {
+        let mut live = self.live(now)?;
+        live.retain(|grant| !grant.spent);
+        Ok(live)
+    }
+
+    fn live(&self, now: Timestamp) -> Result<Vec<Grant>, FolderFault> {
         let (live, dead): (Vec<Grant>, Vec<Grant>) =
             all(&self.grants)?.into_iter().partition(|grant: &Grant| now < grant.expires);
         for grant in dead {
@@ -162,6 +175,14 @@ impl Wallet {
         self.grants.write(&name, &written(&self.grants, &name, grant)?)
     }
 
+    /// Keeps what a call was made with, for answers to what its tool may ask in it; nothing, where it was for many calls.
+    pub(crate) fn keep_spent(&self, grant: &Grant) -> Result<(), FolderFault> {
+        match grant.operation {
+            Some(_) => self.put(&Grant { spent: true, ..grant.clone() }),
+            None => Ok(()),
+        }
+    }
+
     /// A usable grant for a call, claimed.
     pub(crate) fn take(
         &self,
@@ -169,7 +190,7 @@ impl Wallet {
         now: Timestamp,
         usable: &dyn Fn(&Grant) -> bool,
     ) -> Result<Option<Grant>, FolderFault> {
-        let mut fitting: Vec<Grant> = self.grants(now)?;
+        let mut fitting: Vec<Grant> = self.live(now)?;
         fitting.retain(|grant| wanted.is_met_by(grant, now) && usable(grant));
         fitting.sort_by_key(|grant| std::cmp::Reverse(grant.expires));
         for grant in fitting {

@@ -4,10 +4,11 @@
 //! whoever shows a sentence shows text.
 
 use sayso_owner::evidence::{Evidence, Found, Operator};
+use sayso_protocol::payload::assertion::Asserted;
 use sayso_protocol::payload::client::client_address;
 
-/// The sentences: its key, where it comes from, who runs it.
-pub(crate) fn sentences(evidence: &Evidence) -> [String; 3] {
+/// The sentences: its key, where it comes from, who runs it; and for whom it acts, where that was asked for.
+pub(crate) fn sentences(evidence: &Evidence) -> Vec<String> {
     let [binding, provenance] = match (&evidence.issuer, &evidence.subject) {
         (Some(issuer), Some(subject)) => named(issuer, subject, evidence),
         _ => [
@@ -16,7 +17,8 @@ pub(crate) fn sentences(evidence: &Evidence) -> [String; 3] {
             "It showed no credential that says where it comes from.".to_owned(),
         ],
     };
-    [binding, provenance, evidence.operator.as_ref().map_or_else(nobody, operator)]
+    let runs = evidence.operator.as_ref().map_or_else(nobody, operator);
+    [binding, provenance, runs].into_iter().chain(evidence.asserted.as_ref().map(acts)).collect()
 }
 
 fn named(issuer: &str, subject: &str, evidence: &Evidence) -> [String; 2] {
@@ -32,6 +34,14 @@ fn named(issuer: &str, subject: &str, evidence: &Evidence) -> [String; 2] {
              about agents."
         ),
     ]
+}
+
+fn acts(asserted: &Asserted) -> String {
+    let (issuer, subject) = (&asserted.issuer, unquoted(&asserted.subject));
+    format!(
+        "{issuer} says that it acts for \u{201c}{subject}\u{201d}; that was checked, and who runs this authority believes \
+         {issuer} about people. It gives the agent nothing by itself."
+    )
 }
 
 fn nobody() -> String {
@@ -54,7 +64,7 @@ fn operator(operator: &Operator) -> String {
             "{client} describes such an agent{called}, which anybody may point at: it does not show that this one is it."
         ),
         Found::KeyPublished => format!(
-            "{client} describes it{called}, and the same place publishes the very key it signed with."
+            "{client} describes it{called}, and the same place publishes the very key it signed with, by a signature of that key."
         ),
     }
 }
@@ -68,7 +78,7 @@ fn unquoted(name: &str) -> String {
 mod tests {
     use super::*;
 
-    fn of(operator: Option<(Found, Option<&str>)>, issuer: bool) -> [String; 3] {
+    fn of(operator: Option<(Found, Option<&str>)>, issuer: bool) -> Vec<String> {
         let operator = operator.map(|(found, name)| Operator {
             client_id: "https://op.example/a.json".into(),
             name: name.map(str::to_owned),
@@ -76,7 +86,7 @@ mod tests {
         });
         let issuer = issuer.then(|| "https://ps.example".to_owned());
         let subject = issuer.as_ref().map(|_| "aauth:worker@ps.example".to_owned());
-        sentences(&Evidence { issuer, subject, operator, parent: None })
+        sentences(&Evidence { issuer, subject, operator, ..Evidence::default() })
     }
 
     // POL-52

@@ -8,6 +8,7 @@ use sayso_fetch::{Limits, get};
 use sayso_owner::step::Beat;
 use sayso_owner::store::{Digest, Peek};
 use sayso_protocol::payload::agreement::{Breach, Presented, SignedAgreement, Unvouched};
+use sayso_protocol::payload::assertion;
 use sayso_protocol::payload::credential::{BadCredential, IssuerKeys, keys_address};
 use sayso_protocol::payload::edition::Edition;
 use sayso_protocol::payload::negotiation::{TicketRequest, TokenError, TokenReply};
@@ -54,6 +55,7 @@ impl Authority {
             Read::Beat(beat) => beat,
             Read::Agreement(Presented::Bare(agreement)) => Beat::Commit(agreement, None),
             Read::Agreement(Presented::Named(_)) | Read::Unreadable(Breach::Credential) => Beat::OtherFormat,
+            Read::Identity => Beat::OtherFormat,
             Read::Unreadable(breach) => Beat::Unreadable(breach),
         }
     }
@@ -65,9 +67,16 @@ impl Authority {
         ticket: Digest,
         peek: &Peek,
     ) -> Result<Beat, TokenReply> {
+        let busy = || TokenReply::refused(TokenError::TooManyRequests, BUSY);
         let presented = match read(request) {
             Read::Beat(beat) => return Ok(beat),
-            Read::Unreadable(Breach::Credential) => return Err(unvouched(None)),
+            Read::Identity if !peek.opened || !self.asks_identity() => return Ok(Beat::OtherFormat),
+            Read::Identity => {
+                let _turn = self.gathering.turn(ticket).ok_or_else(busy)?;
+                let token = request.claim.as_ref().map(|claim| claim.token.as_str()).unwrap_or_default();
+                return self.asserted(token, &request.ticket, peek).await;
+            }
+            Read::Unreadable(Breach::Credential) => return Err(unvouched(&request.ticket, None)),
             Read::Unreadable(breach) => return Ok(Beat::Unreadable(breach)),
             Read::Agreement(presented) => presented,
         };
@@ -82,12 +91,12 @@ impl Authority {
             Presented::Bare(agreement) if peek.cnf.is_some() => return Ok(Beat::Commit(agreement, None)),
             _ => {}
         }
-        let busy = || TokenReply::refused(TokenError::TooManyRequests, BUSY);
         let _turn = self.gathering.turn(ticket).ok_or_else(busy)?;
         let agreement = match presented {
             Presented::Bare(agreement) => agreement,
             Presented::Named(named) => {
-                Box::new(self.vouch(*named).await.map_err(|why| unvouched(Some(why)))?)
+                let vouched = self.vouch(*named).await;
+                Box::new(vouched.map_err(|why| unvouched(&request.ticket, Some(why)))?)
             }
         };
         let operator = self.operator(&agreement).await;
@@ -127,18 +136,25 @@ impl Authority {
     }
 }
 
-fn unvouched(why: Option<BadCredential>) -> TokenReply {
+/// What is shown of an identity does not count, and the ticket is as good as before.
+pub(crate) fn doubted(ticket: &str, description: &str) -> TokenReply {
+    TokenReply::Doubted { ticket: ticket.to_owned(), description: description.to_owned() }
+}
+
+fn unvouched(ticket: &str, why: Option<BadCredential>) -> TokenReply {
     match why {
         Some(why) => tracing::info!(%why, "credential.refused"),
         None => tracing::info!("credential.unreadable"),
     }
-    TokenReply::refused(TokenError::RequestDenied, UNVOUCHED)
+    doubted(ticket, UNVOUCHED)
 }
 
 /// What was presented, as far as it can be read without asking anybody.
 enum Read {
     Beat(Beat),
     Agreement(Presented),
+    /// An identity assertion.
+    Identity,
     Unreadable(Breach),
 }
 
@@ -148,6 +164,7 @@ fn read(request: &TicketRequest) -> Read {
     }
     match &request.claim {
         None => Read::Beat(Beat::Present),
+        Some(claim) if claim.format.as_deref() == Some(assertion::FORMAT) => Read::Identity,
         Some(claim) if !claim.format.as_deref().is_some_and(Edition::accepts_format) => {
             Read::Beat(Beat::OtherFormat)
         }

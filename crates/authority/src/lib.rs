@@ -4,6 +4,7 @@
 //! in one transaction (D-37). An enforcement point in the same process uses `protection` without HTTP.
 
 mod asked;
+mod asserted;
 mod checked;
 pub mod demo;
 mod egress;
@@ -36,6 +37,7 @@ use sayso_owner::issue::Issuer;
 use sayso_owner::step::House;
 use sayso_owner::store::{Store, Unavailable};
 use sayso_owner::unit::Owner;
+use sayso_protocol::payload::assertion;
 use sayso_protocol::payload::credential::{self, IssuerKeys};
 use sayso_protocol::payload::edition::Edition;
 use sayso_protocol::ticket::Sealers;
@@ -64,6 +66,11 @@ pub struct Config {
     pub owners: Vec<Owner>,
     /// The issuers of agent credentials that are believed: https origins. Nobody else is asked about an agent (CORE-50).
     pub trusted_agent_issuers: Vec<String>,
+    /// The identity providers one of which has to say for whom an agent acts before it is shown terms: https URLs. Nobody has
+    /// to where there is none (CORE-35).
+    pub identity_providers: Vec<String>,
+    /// The claim of such an assertion that names the person.
+    pub identity_claim: String,
     /// Where her page is, if there is one.
     pub portal: Option<Portal>,
     /// Who counts what is presented.
@@ -81,6 +88,8 @@ impl Config {
             require_signed_polls: false,
             owners: vec![],
             trusted_agent_issuers: vec![],
+            identity_providers: vec![],
+            identity_claim: "sub".into(),
             portal: None,
             observed: Observed::default(),
         }
@@ -104,6 +113,11 @@ pub enum SetUp {
     /// Something else than an origin is trusted with naming agents.
     #[error("a trusted agent issuer must be an https origin without path, query or trailing slash")]
     AgentIssuer,
+    /// Something else than a provider is trusted with saying for whom agents act.
+    #[error(
+        "an identity provider must be an https URL in its plain form, without query, fragment or trailing slash"
+    )]
+    Provider,
     /// The store could not be asked.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
@@ -143,6 +157,8 @@ pub struct Authority {
     pub(crate) servers: resource_server::Directory,
     pub(crate) newcomers: introduction::Newcomers,
     pub(crate) agent_issuers: issuers::Issuers<IssuerKeys>,
+    pub(crate) providers: issuers::Issuers<IssuerKeys>,
+    pub(crate) identity_claim: String,
     pub(crate) looks: operators::Looks,
     pub(crate) gathering: gather::Gathering,
     pub(crate) pulls: pull::Gate,
@@ -178,11 +194,15 @@ impl Authority {
         if !config.trusted_agent_issuers.iter().all(|issuer| credential::is_issuer(issuer)) {
             return Err(SetUp::AgentIssuer);
         }
+        if !config.identity_providers.iter().all(|provider| assertion::is_provider(provider)) {
+            return Err(SetUp::Provider);
+        }
         let house = House {
             terms_endpoint: format!("{}/terms", public.url),
             issuer: Issuer { url: public.url.clone(), grants: keys.grants, receipts: keys.receipts },
             edition: config.edition,
             interval: config.interval.clamp(1, 60),
+            providers: config.identity_providers.clone(),
         };
         Ok(Arc::new(Self {
             house: Arc::new(house),
@@ -198,6 +218,8 @@ impl Authority {
             servers: resource_server::Directory::default(),
             newcomers: introduction::Newcomers::default(),
             agent_issuers: issuers::Issuers::of(&config.trusted_agent_issuers),
+            providers: issuers::Issuers::of(&config.identity_providers),
+            identity_claim: config.identity_claim,
             looks: operators::Looks::default(),
             gathering: gather::Gathering::default(),
             pulls: pull::Gate::default(),
@@ -221,6 +243,11 @@ impl Authority {
     /// The key that signs this authority's own requests; a resource server serves its listing to nobody else.
     pub fn request_key(&self) -> &VerifyingKey {
         self.requests.verifying()
+    }
+
+    /// Whether a provider has to say for whom an agent acts.
+    pub(crate) fn asks_identity(&self) -> bool {
+        !self.house.providers.is_empty()
     }
 
     pub(crate) fn now(&self) -> Timestamp {

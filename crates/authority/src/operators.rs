@@ -10,13 +10,16 @@ pub(crate) use looks::Looks;
 
 use crate::Authority;
 use crate::introduction::source;
+use bytes::Bytes;
+use http::Response;
 use looks::Page;
-use sayso_fetch::{Limits, get};
+use sayso_fetch::{Limits, get_with_headers};
 use sayso_owner::evidence::{Found, Operator};
-use sayso_protocol::Thumbprint;
 use sayso_protocol::id::MAX_BYTES;
 use sayso_protocol::payload::agreement::SignedAgreement;
 use sayso_protocol::payload::client::{ClientMetadata, client_address, directory_keys, directory_of};
+use sayso_protocol::sig::{authority_of, is_signed_directory};
+use sayso_protocol::{Thumbprint, VerifyingKey};
 use url::Url;
 
 impl Authority {
@@ -43,8 +46,8 @@ impl Authority {
         if let Some(Page::Client(known)) = self.looks.known(client_id, self.now()) {
             return Some(known);
         }
-        let bytes = self.looked(address, client_id).await?;
-        let read = ClientMetadata::read(client_id, &bytes).ok();
+        let answer = self.looked(address, client_id).await?;
+        let read = ClientMetadata::read(client_id, answer.body()).ok();
         self.looked_at(address, client_id, read.clone().map(Page::Client));
         read
     }
@@ -57,19 +60,24 @@ impl Authority {
         {
             return true;
         }
-        let Some(bytes) = self.looked(address, directory).await else { return false };
-        let keys = directory_keys(&bytes).ok().filter(|keys| has(keys));
-        let found = keys.is_some();
-        self.looked_at(address, directory, keys.map(Page::Directory));
+        let Some(answer) = self.looked(address, directory).await else { return false };
+        // Anybody can list anybody's key. What counts is that each key listed signed for this very place.
+        let host = authority_of(address).unwrap_or_default();
+        let signed = |key: &VerifyingKey| is_signed_directory(answer.headers(), &host, key, self.now());
+        let keys = directory_keys(answer.body()).unwrap_or_default();
+        let keys: Vec<Thumbprint> =
+            keys.iter().filter(|key| signed(key)).map(VerifyingKey::thumbprint).collect();
+        let found = has(&keys);
+        self.looked_at(address, directory, found.then_some(Page::Directory(keys)));
         found
     }
 
     /// What is at an address, if there is room to look now.
-    async fn looked(&self, client: &Url, address: &str) -> Option<bytes::Bytes> {
+    async fn looked(&self, client: &Url, address: &str) -> Option<Response<Bytes>> {
         let source = source(client);
         let _place = self.looks.place(&source, self.now())?;
-        match get(&*self.egress.strangers, address, Limits::DOCUMENT).await {
-            Ok(bytes) => Some(bytes),
+        match get_with_headers(&*self.egress.strangers, address, Limits::DOCUMENT).await {
+            Ok(answer) => Some(answer),
             Err(fault) => {
                 tracing::info!(why = %fault, "operator.unreadable");
                 self.looks.failed(&source, self.now());

@@ -9,6 +9,7 @@ use sayso_owner::likeness::Speaker;
 use sayso_owner::negotiation::{Negotiation, State};
 use sayso_owner::step::{self, Beat, Draws, Step};
 use sayso_owner::store::{Advanced, Digest, StepFn, Unavailable};
+use sayso_protocol::payload::assertion::Asserted;
 use sayso_protocol::payload::negotiation::{TicketRequest, TokenError, TokenReply};
 use sayso_protocol::sig::{self, Profile};
 use sayso_protocol::{Jwk, NegotiationId, Timestamp, b64, ticket};
@@ -54,7 +55,7 @@ impl Authority {
             let Ok(attempt) = self.sealers.open(&request.ticket, self.now()) else {
                 return Ok(self.lost());
             };
-            let ready = self.prepare(Self::first_beat(request))?;
+            let ready = self.prepare(Self::first_beat(request), None)?;
             let speaker = ready.speaker.as_ref();
             (self.store.open(&attempt, ready.next, speaker, ready.step, ready.now).await?, ready.told)
         } else {
@@ -70,7 +71,7 @@ impl Authority {
                 Ok(beat) => beat,
                 Err(refused) => return Ok(refused),
             };
-            let ready = self.prepare(beat)?;
+            let ready = self.prepare(beat, peek.asserted.as_ref())?;
             let speaker = ready.speaker.as_ref();
             (self.store.advance(spent, ready.next, speaker, ready.step, ready.now).await?, ready.told)
         };
@@ -137,11 +138,11 @@ impl Authority {
     }
 
     /// Draws everything random, so that the step itself is pure.
-    fn prepare(&self, beat: Beat) -> Result<Prepared, Unavailable> {
+    fn prepare(&self, beat: Beat, asserted: Option<&Asserted>) -> Result<Prepared, Unavailable> {
         let draws = Draws { ticket: draw()?, nonce: draw()?, jti: draw()? };
         let next = Digest::of(&b64::encode(draws.ticket));
         let speaker = match &beat {
-            Beat::Commit(agreement, _) => Some(Speaker::of(agreement)),
+            Beat::Commit(agreement, _) => Some(Speaker::of(agreement, asserted)),
             _ => None,
         };
         let (house, now, told) = (self.house.clone(), self.now(), Told::default());
@@ -169,6 +170,9 @@ fn events(before: &Negotiation, step: &Step) -> Vec<&'static str> {
     let waits = matches!(step.state, State::AwaitingOwner { .. });
     if matches!(step.reply, TokenReply::NeedInfo { .. }) {
         events.push("need_info.terms_dictated");
+    }
+    if matches!(step.reply, TokenReply::Identify { .. }) {
+        events.push("need_info.identity_asked");
     }
     if was_awaited && (waits || step.grant.is_some()) {
         events.push("contract.committed");

@@ -101,10 +101,22 @@ pub trait Fetch: Send + Sync {
 /// # Errors
 /// When there is no answer, or another.
 pub async fn get(fetch: &dyn Fetch, url: &str, limits: Limits) -> Result<Bytes, FetchError> {
+    get_with_headers(fetch, url, limits).await.map(Response::into_body)
+}
+
+/// The answer from a URL, if it is 200: for a document whose headers say something about it.
+///
+/// # Errors
+/// When there is no answer, or another.
+pub async fn get_with_headers(
+    fetch: &dyn Fetch,
+    url: &str,
+    limits: Limits,
+) -> Result<Response<Bytes>, FetchError> {
     let request = Request::get(url).header(header::ACCEPT, "application/json").body(Bytes::new());
     let response = fetch.send(request.map_err(|_| FetchError::Refused)?, limits).await?;
     match response.status() {
-        StatusCode::OK => Ok(response.into_body()),
+        StatusCode::OK => Ok(response),
         other => Err(FetchError::Status(other.as_u16())),
     }
 }

@@ -5,6 +5,7 @@
 
 use crate::connection::Identity;
 use sayso_protocol::Handle;
+use sayso_protocol::payload::assertion::Asserted;
 use sayso_protocol::payload::credential::Credential;
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +21,9 @@ pub struct Evidence {
     /// The agent it belongs to, by that issuer's word (AAUTH-13).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Handle>,
+    /// For whom it acts, by the word of a provider this authority believes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asserted: Option<Asserted>,
     /// Who it says runs it, and what came of looking.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operator: Option<Operator>,
@@ -56,6 +60,7 @@ impl Evidence {
             issuer: credential.map(|credential| credential.issuer.clone()),
             subject: credential.map(|credential| credential.subject.clone()),
             parent: credential.and_then(|credential| credential.parent.clone()),
+            asserted: None,
             operator,
         }
     }

@@ -6,6 +6,7 @@
 use crate::negotiation::Ask;
 use sayso_protocol::canon::{S256, s256_bytes};
 use sayso_protocol::payload::agreement::SignedAgreement;
+use sayso_protocol::payload::assertion::Asserted;
 use sayso_protocol::{Handle, NegotiationId, Timestamp};
 
 /// Who a presentation speaks for, and which earlier request it would repeat.
@@ -18,9 +19,9 @@ pub struct Speaker {
 }
 
 impl Speaker {
-    /// The speaker of an agreement whose signature verified.
-    pub fn of(agreement: &SignedAgreement) -> Self {
-        Self { handle: agreement.handle(), likeness: of(agreement) }
+    /// The speaker of an agreement whose signature verified, for whom a provider says that it acts, if one does.
+    pub fn of(agreement: &SignedAgreement, asserted: Option<&Asserted>) -> Self {
+        Self { handle: agreement.handle(), likeness: of(agreement, asserted) }
     }
 }
 
@@ -56,7 +57,7 @@ pub enum Stage {
 
 /// The digest of what makes two agreements the same question. Every part is written with its length, so that no two
 /// lists of parts are written alike.
-pub(crate) fn of(agreement: &SignedAgreement) -> S256 {
+pub(crate) fn of(agreement: &SignedAgreement, asserted: Option<&Asserted>) -> S256 {
     let claims = agreement.claims();
     let mut scopes: Vec<&str> = claims.scope.iter().map(AsRef::as_ref).collect();
     let mut promises: Vec<&str> = claims.prohibited.iter().map(String::as_str).collect();
@@ -69,8 +70,12 @@ pub(crate) fn of(agreement: &SignedAgreement) -> S256 {
     let lifetime = claims.expires_in.to_string();
     let thumbprint = agreement.key().thumbprint();
     let mut text = String::new();
-    for list in [&[claims.template_id.as_str(), thumbprint.as_str(), &lifetime][..], &scopes, &promises, &act]
-    {
+    let person: Vec<&str> =
+        asserted.map_or_else(Vec::new, |it| vec![it.issuer.as_str(), it.subject.as_str()]);
+    let first = [claims.template_id.as_str(), thumbprint.as_str(), &lifetime];
+    let mut lists = vec![&first[..], &scopes, &promises, &act];
+    lists.extend((!person.is_empty()).then_some(&person[..]));
+    for list in lists {
         text.push_str(&format!("{}[", list.len()));
         for part in list {
             text.push_str(&format!("{}:{part}", part.len()));

@@ -16,6 +16,7 @@ use crate::ledger::Author;
 use crate::likeness;
 use crate::unit::Unit;
 use sayso_protocol::payload::agreement::{Mission, SignedAgreement};
+use sayso_protocol::payload::assertion::Asserted;
 use sayso_protocol::payload::operation::Operation;
 use sayso_protocol::payload::terms::Proffer;
 use sayso_protocol::{
@@ -91,6 +92,7 @@ impl Commitment {
         proffer: &Proffer,
         unit: &Unit,
         definition: Option<S256>,
+        asserted: Option<&Asserted>,
         at: Timestamp,
     ) -> Self {
         let claims = agreement.claims();
@@ -111,8 +113,8 @@ impl Commitment {
             mission: claims.mission.clone(),
             definition,
             bind: unit.bind,
-            likeness: likeness::of(agreement),
-            evidence: Evidence::of(agreement.credential(), None),
+            likeness: likeness::of(agreement, asserted),
+            evidence: Evidence { asserted: asserted.cloned(), ..Evidence::of(agreement.credential(), None) },
             at,
         }
     }
@@ -157,7 +159,7 @@ pub enum Ending {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum State {
-    /// A ticket was presented; nothing has been proffered yet.
+    /// A ticket was presented; nothing has been proffered yet. Where an identity is asked for, it is asked for here.
     Opened,
     /// Terms were proffered.
     AwaitingAgreement {
@@ -167,6 +169,9 @@ pub enum State {
         unit: UnitId,
         /// The version of its terms.
         version: i64,
+        /// For whom the agent acts, where that was asked for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asserted: Option<Box<Asserted>>,
     },
     /// The owner is asked.
     AwaitingOwner {
@@ -221,6 +226,14 @@ impl Negotiation {
         match &self.state {
             State::AwaitingOwner { commitment, .. } | State::Approved { commitment, .. } => Some(commitment),
             _ => None,
+        }
+    }
+
+    /// For whom its agent acts, as far as that was asked for and said.
+    pub fn asserted(&self) -> Option<&Asserted> {
+        match &self.state {
+            State::AwaitingAgreement { asserted, .. } => asserted.as_deref(),
+            _ => self.commitment().and_then(|commitment| commitment.evidence.asserted.as_ref()),
         }
     }
 }

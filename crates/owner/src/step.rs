@@ -13,6 +13,7 @@ use crate::negotiation::{Negotiation, State};
 use crate::registry::{Registered, Standing};
 use crate::unit::{Owner, Unit};
 use sayso_protocol::payload::agreement::{Breach, SignedAgreement};
+use sayso_protocol::payload::assertion::Asserted;
 use sayso_protocol::payload::edition::Edition;
 use sayso_protocol::payload::negotiation::TokenReply;
 use sayso_protocol::{NegotiationId, Timestamp};
@@ -29,6 +30,8 @@ pub enum Beat {
     Unreadable(Breach),
     /// A claim in a format not accepted here; the demand is repeated (O-25).
     OtherFormat,
+    /// A provider's word for whom it acts, which a published key signed and which reaches what is asked (CORE-35).
+    Identify(Asserted),
     /// It declines the terms.
     Decline,
 }
@@ -72,6 +75,8 @@ pub struct House {
     pub edition: Edition,
     /// Seconds between polls.
     pub interval: i64,
+    /// The providers one of which has to say for whom an agent acts, before it is shown terms; none: nobody has to.
+    pub providers: Vec<String>,
 }
 
 /// What a step does, applied by the store in the transaction that read the facts.

@@ -23,13 +23,14 @@ use crate::registry::{Registered, ResourceServer};
 use crate::step::{Facts, Step};
 use crate::unit::{Owner, TermsEdit, Unfit, Unit};
 use async_trait::async_trait;
+use sayso_protocol::payload::assertion::Asserted;
 use sayso_protocol::payload::metadata::OwnedResource;
 use sayso_protocol::payload::negotiation::TokenReply;
 use sayso_protocol::payload::protection::{AccessReport, ConsumeReply, LiveGrant};
 use sayso_protocol::payload::terms::Terms;
 use sayso_protocol::ticket::Attempt;
 use sayso_protocol::{
-    ClientId, Handle, NegotiationId, OwnerName, ResourceId, S256, TemplateId, Timestamp, UnitId,
+    ClientId, Handle, NegotiationId, OwnerName, ResourceId, S256, Scope, TemplateId, Timestamp, UnitId,
 };
 use sayso_protocol::{Jwk, Thumbprint};
 
@@ -58,6 +59,14 @@ pub struct Peek {
     pub due: Timestamp,
     /// The key of the agreement, from commit on.
     pub cnf: Option<Jwk>,
+    /// The resource server it is at.
+    pub client_id: ClientId,
+    /// The scopes of the request.
+    pub scopes: Vec<Scope>,
+    /// Whether nothing was proffered yet.
+    pub opened: bool,
+    /// For whom the agent acts, as far as that was asked for and said.
+    pub asserted: Option<Asserted>,
 }
 
 /// A step to run inside the transaction. It may run more than once; only one run takes effect.

@@ -3,6 +3,7 @@
 //! Each file holds one object with its encoder, decoder and checks. How they travel is `envelope`'s business.
 
 pub mod agreement;
+pub mod assertion;
 pub mod challenge;
 pub mod client;
 pub mod credential;

@@ -10,7 +10,7 @@ mod sign;
 #[cfg(test)]
 mod tests;
 
-pub use directory::{DIRECTORY_TAG, sign_directory};
+pub use directory::{DIRECTORY_TAG, is_signed_directory, sign_directory};
 pub use fields::content_digest;
 pub use sign::{SignOptions, Signed, sign};
 

@@ -7,7 +7,7 @@ pub(crate) mod advice;
 mod ending;
 mod identity;
 pub(crate) mod person;
-mod presenting;
+pub(crate) mod presenting;
 mod publish;
 pub(crate) mod show;
 
@@ -18,12 +18,10 @@ use person::Person;
 use presenting::Presenting;
 use sayso_agent::identity::{default_dir, read_key};
 use sayso_agent::{Agent, Doors, Errand, Fault};
-use sayso_fetch::{Client, Reach};
 use sayso_protocol::ToolName;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 /// Call protected tools as an agent nobody has to know: be challenged, read the owner's terms, agree, wait, call.
 #[derive(Debug, Args)]
@@ -149,11 +147,7 @@ pub(crate) fn folder(config_dir: Option<PathBuf>) -> anyhow::Result<PathBuf> {
 /// The agent of a folder.
 pub(crate) fn open(config_dir: Option<PathBuf>) -> anyhow::Result<Agent> {
     let dir = folder(config_dir)?;
-    let doors = Doors {
-        near: Arc::new(Client::new(Reach::Configured)),
-        far: Arc::new(Client::new(Reach::PublicAnyPort)),
-    };
-    Ok(Agent::open(&dir, doors, crate::clock::now)?)
+    Ok(Agent::open(&dir, Doors::usual(), crate::clock::now)?)
 }
 
 async fn call(

@@ -14,12 +14,12 @@ pub mod owner;
 pub mod pdp;
 mod policed;
 pub mod roles;
-#[cfg(feature = "cedar")]
 mod secret;
 mod settings;
 pub mod shim;
 mod tables;
 mod terminal;
+mod tls;
 pub mod up;
 mod upstream;
 pub mod vault;

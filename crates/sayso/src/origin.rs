@@ -30,6 +30,14 @@ pub(crate) fn of_page(what: &str, text: &str) -> anyhow::Result<()> {
     parse(what, text).map(drop)
 }
 
+/// The host of an origin as requests name it: with its port and, where that goes without saying, without.
+pub(crate) fn hosts(origin: &str) -> Vec<String> {
+    let Ok(url) = Url::parse(origin) else { return Vec::new() };
+    let Some(host) = url.host_str() else { return Vec::new() };
+    let with = url.port_or_known_default().map(|port| format!("{host}:{port}"));
+    with.into_iter().chain(url.port().is_none().then(|| host.to_owned())).collect()
+}
+
 fn parse(what: &str, text: &str) -> anyhow::Result<Url> {
     match Url::parse(text) {
         Ok(url) if matches!(url.scheme(), "http" | "https") && url.origin().ascii_serialization() == text => {

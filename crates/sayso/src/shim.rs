@@ -16,12 +16,13 @@ mod round;
 mod stdio;
 mod words;
 
+use crate::agent::presenting::Presenting;
 use anyhow::Context as _;
 use asked::Asked;
 use clap::Args;
-use door::Place;
+use door::{Outside, Place};
 use sayso_agent::identity::read_key;
-use sayso_agent::{Agent, Allowed, Rule};
+use sayso_agent::{Agent, Allowed, Rule, Shows};
 use sayso_protocol::SigningKey;
 use sayso_protocol::seal::Seal;
 use std::collections::BTreeSet;
@@ -47,19 +48,24 @@ const PATIENCE: u32 = 50;
 pub struct Command {
     /// The MCP endpoint, exactly as the resource names itself.
     resource_url: String,
-    /// Listen in place of standard input and output: unix:PATH, a socket for this user alone, or an address on loopback.
+    /// Listen in place of standard input and output: unix:PATH, a socket for this user alone, or an address:
+    /// on loopback, or with TLS elsewhere.
     #[arg(long, value_name = "ADDR")]
     listen: Option<Place>,
     /// With --listen ADDR: the secret that clients send as a bearer token (0600); drawn if there is none. By default
     /// shim-secret in the folder of keys.
     #[arg(long, value_name = "FILE", requires = "listen")]
     secret_file: Option<PathBuf>,
+    #[command(flatten)]
+    outside: Outside,
     /// Folder of keys, receipts and grants; by default sayso in $XDG_CONFIG_HOME or ~/.config.
     #[arg(long, env = "SAYSO_CONFIG_DIR", value_name = "DIR")]
     config_dir: Option<PathBuf>,
     /// Sign with this PKCS#8 PEM key (0600) in place of each authority's own.
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
+    #[command(flatten)]
+    presenting: Presenting,
     /// Why this agent asks, for the owner to read; at most 512 bytes arrive.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
@@ -110,6 +116,7 @@ struct Shim {
     agent: Agent,
     resource: String,
     key: Option<SigningKey>,
+    shows: Shows,
     reason: Option<String>,
     rule: Option<Rule>,
     hold: u32,
@@ -128,6 +135,7 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
     let shim = Shim {
         agent,
         key: command.key.as_deref().map(read_key).transpose()?,
+        shows: command.presenting.shows()?,
         reason: command.reason,
         rule: command.standing.rule(),
         hold: command.hold,
@@ -139,5 +147,5 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
     let Some(place) = command.listen else { return stdio::serve(Arc::new(shim)).await };
     let usual = || Ok::<_, anyhow::Error>(crate::agent::folder(command.config_dir)?.join("shim-secret"));
     let secret = command.secret_file.map_or_else(usual, Ok)?;
-    http::serve(Arc::new(shim), &place, &secret).await
+    http::serve(Arc::new(shim), &place, &secret, &command.outside).await
 }

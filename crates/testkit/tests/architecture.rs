@@ -69,7 +69,7 @@ const POWERS: [(&str, &[&str]); 12] = [
     ("cedar-policy-core", &["sayso-pdp"]),
     ("jsonwebtoken", &["sayso-enforce"]),
     ("prost", &["sayso-ext-authz"]),
-    ("rmcp", &["sayso-embed", "sayso"]),
+    ("rmcp", &["sayso-embed", "sayso-agent", "sayso"]),
     ("clap", &["sayso"]),
     ("anyhow", &["sayso"]),
 ];

@@ -57,7 +57,7 @@ pub(super) trait Road: Send {
 enum Led {
     /// A grant, unless another process got the single-use one first, and whether it was negotiated just now.
     Holding {
-        grant: Option<Grant>,
+        grant: Option<Box<Grant>>,
         new: bool,
     },
     Lost,
@@ -83,7 +83,7 @@ impl Agent {
             }
         }
         for _ in 0..=MOST_NEGOTIATIONS {
-            let challenge = match road.attempt(self, errand, held.as_ref()).await? {
+            let challenge = match road.attempt(self, errand, held.as_deref()).await? {
                 // The owner took her time, and the server did not wait; of this call it heard nothing.
                 Attempt::Over(Over::Outcome(Outcome::Refused(refused)))
                     if refused.has_no_session() && !again && road.anew(self, errand).await? =>
@@ -205,17 +205,21 @@ impl Agent {
             // On disk before the way to it is forgotten, so that no moment is without either.
             self.wallet.keep(grant, (self.now)())?;
         }
-        if !matches!(end, End::Waiting | End::Later) {
+        if !matches!(end, End::Waiting | End::Later | End::Doubted { .. }) {
             self.wallet.forget(&negotiation)?;
         }
         Ok(match end {
             End::Granted(_) | End::Waiting | End::Later if stopped => Led::Ended(Outcome::Stopped),
-            End::Granted(grant) => Led::Holding { grant: self.wallet.claim(*grant)?, new: true },
+            End::Granted(grant) => {
+                Led::Holding { grant: self.wallet.claim(*grant)?.map(Box::new), new: true }
+            }
             End::Lost => Led::Lost,
             End::Later => Led::Ended(Outcome::Later),
             End::Declined => Led::Ended(Outcome::NotAccepted { declined: true }),
             End::NotNow => Led::Ended(Outcome::NotAccepted { declined: false }),
             End::Denied { words } => Led::Ended(Outcome::Denied { words }),
+            End::Doubted { words } => Led::Ended(Outcome::NotBelieved { words }),
+            End::Unnamed { providers } => Led::Ended(Outcome::Unnamed { providers }),
             End::Waiting => Led::Ended(Outcome::Waiting {
                 authority: negotiation.authority.issuer.clone(),
                 family: negotiation.family().cloned(),
@@ -224,9 +228,9 @@ impl Agent {
     }
 
     /// A grant in the wallet that this errand's key can use; a single-use one is out of the wallet with that.
-    fn held(&self, errand: &Errand, reference: Option<Reference<'_>>) -> Result<Option<Grant>, Fault> {
+    fn held(&self, errand: &Errand, reference: Option<Reference<'_>>) -> Result<Option<Box<Grant>>, Fault> {
         let usable = |grant: &Grant| self.holds(errand, &grant.authority, &grant.key);
-        Ok(self.wallet.take(&errand.wanted(reference), (self.now)(), &usable)?)
+        Ok(self.wallet.take(&errand.wanted(reference), (self.now)(), &usable)?.map(Box::new))
     }
 
     /// What an earlier call of the same kind left, if it was this errand's key that it was for.

@@ -72,6 +72,8 @@ pub enum News<'a> {
         /// The authority that asked her.
         authority: &'a str,
     },
+    /// The credential is not accepted there, and the agent goes on under its bare key as it was told to.
+    Doubted,
     /// The grant is here.
     Granted,
     /// The authority lost track of the negotiation; it starts again.

@@ -7,7 +7,9 @@ use crate::fault::{BadDemand, Fault};
 use crate::shows::Shown;
 use sayso_protocol::id::{Scope, Timestamp};
 use sayso_protocol::payload::agreement::{AgreementClaims, MAX_REASON, OperationClaim, sign_as};
+use sayso_protocol::payload::assertion::FORMAT;
 use sayso_protocol::payload::edition::Edition;
+use sayso_protocol::payload::negotiation::Demand;
 use sayso_protocol::payload::terms::{Proffer, RequiredClaim};
 use sayso_protocol::{SigningKey, b64};
 use serde_json::{Map, Value};
@@ -24,13 +26,18 @@ pub struct Narrower {
     pub also_promise: Vec<String>,
 }
 
-/// A demand this agent can meet: one agreement, on this authority's terms, for this resource.
-pub(super) fn accept(
-    about: &About,
-    issuer: &str,
-    claims: Vec<RequiredClaim>,
-) -> Result<RequiredClaim, BadDemand> {
-    let [claim] = <[RequiredClaim; 1]>::try_from(claims).map_err(|_| BadDemand::Claims)?;
+/// A demand this agent can meet: one agreement, on this authority's terms, for this resource; or one identity, for this
+/// authority.
+pub(super) fn accept(about: &About, issuer: &str, claims: Vec<Demand>) -> Result<Demand, BadDemand> {
+    let [demand] = <[Demand; 1]>::try_from(claims).map_err(|_| BadDemand::Claims)?;
+    let claim = match demand {
+        Demand::Agreement(claim) => claim,
+        Demand::Identity(identity) if !identity.claim_token_format.iter().any(|format| format == FORMAT) => {
+            return Err(BadDemand::Format);
+        }
+        Demand::Identity(identity) if identity.audience != issuer => return Err(BadDemand::Identity),
+        identity => return Ok(identity),
+    };
     if !Edition::accepts_claim(&claim.claim_type) {
         return Err(BadDemand::ClaimType);
     }
@@ -41,7 +48,11 @@ pub(super) fn accept(
     let own = about.resource_id.as_ref().is_none_or(|id| *id == proffer.resource_id);
     let origin = |text: &str| Url::parse(text).ok().map(|url| url.origin());
     let here = origin(&proffer.terms_uri).is_some_and(|terms| Some(terms) == origin(issuer));
-    if proffer.terms.proffered_by == issuer && own && here { Ok(claim) } else { Err(BadDemand::Terms) }
+    if proffer.terms.proffered_by == issuer && own && here {
+        Ok(Demand::Agreement(claim))
+    } else {
+        Err(BadDemand::Terms)
+    }
 }
 
 /// What is signed, and what the signature was put under.
@@ -211,11 +222,12 @@ mod tests {
         let with = |alter: &dyn Fn(&mut RequiredClaim)| {
             let mut claim = claim();
             alter(&mut claim);
-            accept(&about(), ISSUER, vec![claim]).err()
+            accept(&about(), ISSUER, vec![Demand::Agreement(Box::new(claim))]).err()
         };
         assert_eq!(with(&|_| {}), None);
         assert_eq!(accept(&about(), ISSUER, vec![]).err(), Some(BadDemand::Claims));
-        assert_eq!(accept(&about(), ISSUER, vec![claim(), claim()]).err(), Some(BadDemand::Claims));
+        let one = || Demand::Agreement(Box::new(claim()));
+        assert_eq!(accept(&about(), ISSUER, vec![one(), one()]).err(), Some(BadDemand::Claims));
         assert_eq!(with(&|claim| claim.claim_type = "urn:x".into()), Some(BadDemand::ClaimType));
         assert_eq!(with(&|claim| claim.claim_token_format = vec!["urn:x".into()]), Some(BadDemand::Format));
         let evil = "https://evil.example.test";

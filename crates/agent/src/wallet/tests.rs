@@ -19,6 +19,7 @@ fn grant(token: &str, operation: Option<&str>, expires: i64) -> Grant {
         key: "thumb".into(),
         authority: "https://as.example.test".into(),
         operation: operation.map(digest),
+        spent: false,
         expires: Timestamp(expires),
         family: "f".parse().unwrap(),
         template_id: "a/u/v1".parse().unwrap(),
@@ -37,6 +38,7 @@ struct Want {
     reference: Option<S256>,
     authority: &'static str,
     key: &'static str,
+    follows_up: bool,
 }
 
 const HERE: Want = Want {
@@ -45,13 +47,20 @@ const HERE: Want = Want {
     reference: None,
     authority: "https://as.example.test",
     key: "thumb",
+    follows_up: false,
 };
 
 fn take(wallet: &Wallet, want: &Want) -> Option<String> {
     let tool = "execute_trade".parse().unwrap();
     let params = digest(want.arguments);
     let reference = want.reference.as_ref().map(|digest| Reference { digest, authority: want.authority });
-    let wanted = Wanted { resource: want.resource, tool: &tool, params_s256: &params, reference };
+    let wanted = Wanted {
+        resource: want.resource,
+        tool: &tool,
+        params_s256: &params,
+        reference,
+        follows_up: want.follows_up,
+    };
     wallet.take(&wanted, NOW, &|grant| grant.key == want.key).unwrap().map(|grant| grant.token)
 }
 
@@ -111,4 +120,23 @@ fn receipts_stay() {
     let receipts = wallet.receipts().unwrap();
     assert_eq!(receipts.len(), 1);
     assert_eq!((receipts[0].receipt.as_str(), receipts[0].kept), ("receipt of once", NOW));
+}
+
+// D-11
+#[test]
+fn a_spent_grant_is_for_answers_alone() {
+    let (_dir, wallet) = opened();
+    wallet.keep_spent(&grant("one", Some("args"), 2000)).unwrap();
+    wallet.keep_spent(&grant("many", None, 2000)).unwrap();
+    assert!(wallet.grants(NOW).unwrap().is_empty(), "it is none that can be used");
+    assert_eq!(take(&wallet, &HERE), None, "a call anew is negotiated anew");
+    let answer = Want { follows_up: true, ..HERE };
+    assert_eq!(take(&wallet, &Want { arguments: "others", ..answer }), None);
+    let answer = Want { follows_up: true, ..HERE };
+    assert_eq!(take(&wallet, &answer).as_deref(), Some("one"));
+    assert_eq!(take(&wallet, &answer), None, "and is got once");
+    wallet.put(&grant("fresh", Some("args"), 2000)).unwrap();
+    assert_eq!(take(&wallet, &answer), None, "a grant nobody spent answers nothing");
+    wallet.put(&grant("reusable", None, 2000)).unwrap();
+    assert_eq!(take(&wallet, &answer).as_deref(), Some("reusable"));
 }

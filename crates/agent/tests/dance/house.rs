@@ -3,7 +3,6 @@
 use crate::stub::{Answer, Bound, Seen, Site};
 use async_trait::async_trait;
 use sayso_agent::{Agent, Ask, Consent, Decision, Doors, Errand, Fault, Narrower, News, Outcome};
-use sayso_fetch::{Client, Reach};
 use sayso_protocol::canon::s256_bytes;
 use sayso_protocol::envelope::{rfc9728, www_authenticate};
 use sayso_protocol::id::{Handle, Scope, Timestamp};
@@ -151,7 +150,7 @@ impl Plan {
         self.agreement().unwrap().key().clone()
     }
 
-    fn next_ticket(&self) -> String {
+    pub(crate) fn next_ticket(&self) -> String {
         let mut state = self.state.lock().unwrap();
         state.tickets += 1;
         format!("ticket-{}", state.tickets)
@@ -350,11 +349,7 @@ impl House {
 }
 
 pub(crate) fn agent(dir: &Path) -> Agent {
-    let doors = Doors {
-        near: Arc::new(Client::new(Reach::Configured)),
-        far: Arc::new(Client::new(Reach::PublicAnyPort)),
-    };
-    Agent::open(dir, doors, now).unwrap()
+    Agent::open(dir, Doors::usual(), now).unwrap()
 }
 
 /// The agent's user, who says what was planned and then yes, or nothing.

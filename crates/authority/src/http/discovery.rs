@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use http::header::CACHE_CONTROL;
 use http::{HeaderValue, StatusCode};
+use sayso_protocol::payload::assertion;
 use sayso_protocol::payload::edition::Edition;
 use sayso_protocol::payload::introduction;
 use sayso_protocol::payload::metadata::{AuthorityMetadata, KeySet, PROFILES};
@@ -20,7 +21,8 @@ const SHORTLY: HeaderValue = HeaderValue::from_static("public, max-age=60");
 pub(super) async fn metadata(State(authority): Shared) -> Response {
     let issuer = authority.issuer();
     let at = |path: &str| format!("{issuer}{path}");
-    let formats = Edition::ALL.iter().map(|edition| edition.claim_format().to_owned());
+    let identity = authority.asks_identity().then(|| assertion::FORMAT.to_owned());
+    let formats = Edition::ALL.iter().map(|edition| edition.claim_format().to_owned()).chain(identity);
     kept(json(
         StatusCode::OK,
         &AuthorityMetadata {

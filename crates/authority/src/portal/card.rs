@@ -19,7 +19,7 @@ pub(super) struct Card {
     pub(super) title: String,
     pub(super) agent: String,
     /// What was checked about it, a sentence an axis.
-    pub(super) checked: [String; 3],
+    pub(super) checked: Vec<String>,
     /// What is known of the agent from her own record.
     pub(super) known: String,
     pub(super) because: &'static str,

@@ -7,6 +7,7 @@ use crate::wire::{Answer, fresh_key};
 use sayso_protocol::jws::sign_under;
 use sayso_protocol::payload::agreement::{self, AgreementClaims, Showing};
 use sayso_protocol::payload::rpt::Rpt;
+use sayso_protocol::sig::sign_directory;
 use sayso_protocol::{SigningKey, b64};
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
@@ -304,6 +305,13 @@ const DIRECTORY: &str = "https://op.example/.well-known/http-message-signatures-
 const NAMED: Showing<'_> =
     Showing { credential: None, client_id: Some(CLIENT), directory: Some("https://op.example") };
 
+/// The header lines of a directory that these keys signed for this host.
+fn signed(house: &House, keys: &[&SigningKey], host: &str, lasts: i64) -> Vec<(&'static str, String)> {
+    let keys: Vec<SigningKey> = keys.iter().map(|key| (*key).clone()).collect();
+    let (input, signature) = sign_directory(&keys, host, house.now(), house.now().plus(lasts)).unwrap();
+    vec![("signature-input", input), ("signature", signature)]
+}
+
 /// What her API says of a fresh request by an agent that shows this.
 async fn seen(house: &House, agent: &Agent, showing: &Showing<'_>) -> Value {
     let mut talk = agent.negotiate(house, &house.alice, "execute_trade").await;
@@ -331,10 +339,24 @@ async fn what_describes_an_agent_is_looked_up_and_lets_nobody_in() {
     let described = seen(&house, &agent, &NAMED).await;
     house.web.put(DIRECTORY, json!({ "keys": [fresh_key().verifying().jwk()] }));
     assert_eq!(level(&seen(&house, &agent, &NAMED).await), 1, "the directory has another key");
-    house.web.put(DIRECTORY, json!({ "keys": [agent.key.verifying().jwk()] }));
-    house.web.put(
+    let listed = json!({ "keys": [agent.key.verifying().jwk()] });
+    house.web.put(DIRECTORY, &listed);
+    assert_eq!(level(&seen(&house, &agent, &NAMED).await), 1, "listed, and nobody signed that");
+    for (host, lasts, why) in
+        [("other.example", 60, "a copy of another's"), ("op.example", -1, "out of time")]
+    {
+        house.web.put_with(DIRECTORY, &listed, signed(&house, &[&agent.key], host, lasts));
+        assert_eq!(level(&seen(&house, &agent, &NAMED).await), 1, "{why}");
+    }
+    let another = fresh_key();
+    let both = json!({ "keys": [agent.key.verifying().jwk(), another.verifying().jwk()] });
+    house.web.put_with(DIRECTORY, both, signed(&house, &[&another], "op.example", 60));
+    assert_eq!(level(&seen(&house, &agent, &NAMED).await), 1, "signed by another that it lists");
+    house.web.put_with(DIRECTORY, &listed, signed(&house, &[&agent.key], "op.example", 600));
+    house.web.put_with(
         "https://other.example/.well-known/http-message-signatures-directory",
-        json!({ "keys": [agent.key.verifying().jwk()] }),
+        &listed,
+        signed(&house, &[&agent.key], "other.example", 600),
     );
     let elsewhere = Showing { directory: Some("https://other.example"), ..NAMED };
     assert_eq!(level(&seen(&house, &agent, &elsewhere).await), 1, "a directory of another origin");

@@ -11,6 +11,7 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod asserted;
 mod beats;
 mod browser;
 mod counted;
@@ -28,6 +29,7 @@ mod portal_words;
 mod protection;
 mod public;
 mod pulls;
+mod reached;
 mod relinks;
 mod server;
 mod strangers;

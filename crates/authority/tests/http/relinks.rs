@@ -2,8 +2,12 @@
 
 use crate::house::{Agent, House, Person};
 use crate::wire::{Answer, Sent, fresh_key};
+use sayso_protocol::SigningKey;
+use sayso_protocol::key::Signer;
 use sayso_protocol::payload::relink::{MAX_LIFE, Relink};
 use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 
 const PATH: &str = "/owner/connections/relink";
 
@@ -72,4 +76,47 @@ async fn anything_less_changes_nothing() {
         assert_eq!(house.send(house.sign(unsigned.clone(), key)).await.detail(), 401, "not her key");
     }
     assert_eq!(house.dump(), before);
+}
+
+/// A key that another thread holds: only what is to be signed goes there, and only the signature comes back.
+struct Thread {
+    public: [u8; 32],
+    ask: Mutex<mpsc::Sender<(Vec<u8>, mpsc::Sender<[u8; 64]>)>>,
+}
+
+impl Signer for Thread {
+    fn public_key(&self) -> [u8; 32] {
+        self.public
+    }
+
+    fn sign(&self, message: &[u8]) -> Option<[u8; 64]> {
+        let (answer, answered) = mpsc::channel();
+        self.ask.lock().unwrap().send((message.to_vec(), answer)).ok()?;
+        answered.recv_timeout(Duration::from_secs(5)).ok()
+    }
+}
+
+fn held_elsewhere() -> Agent {
+    let key = fresh_key();
+    let public = *key.verifying().as_bytes();
+    let (ask, asked) = mpsc::channel::<(Vec<u8>, mpsc::Sender<[u8; 64]>)>();
+    std::thread::spawn(move || {
+        for (message, answer) in asked {
+            let _ = answer.send(key.sign(&message).unwrap());
+        }
+    });
+    let signer = Thread { public, ask: Mutex::new(ask) };
+    Agent { key: SigningKey::elsewhere(Arc::new(signer)).unwrap() }
+}
+
+// CORE-103, CORE-104
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_that_somebody_else_holds_negotiate_and_succeed_each_other() {
+    let house = House::new().await;
+    let (old, new) = (held_elsewhere(), held_elsewhere());
+    old.obtain(&house, &house.alice, "get_positions").await;
+    let answer = relink(&house, &house.alice, &stated(&house, &old, &new)).await.ok();
+    assert_eq!((&answer["from"], &answer["to"]), (&json!(old.handle()), &json!(new.handle())));
+    let mut talk = new.negotiate(&house, &house.alice, "get_positions").await;
+    assert_eq!(talk.commit().await.status, 200, "she is not asked about the new key");
 }

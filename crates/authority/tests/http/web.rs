@@ -11,7 +11,7 @@ use std::time::Duration;
 
 #[derive(Clone, Default)]
 pub struct Web {
-    pages: Arc<Mutex<HashMap<String, String>>>,
+    pages: Arc<Mutex<HashMap<String, (String, Vec<(&'static str, String)>)>>>,
     asked: Arc<Mutex<Vec<(&'static str, String)>>>,
     /// How long a page takes, in milliseconds.
     pub slow: Arc<std::sync::atomic::AtomicU64>,
@@ -30,7 +30,12 @@ impl Web {
     }
 
     pub fn put(&self, url: &str, page: impl ToString) {
-        self.pages.lock().unwrap().insert(url.into(), page.to_string());
+        self.put_with(url, page, vec![]);
+    }
+
+    /// A page that is served with these headers.
+    pub fn put_with(&self, url: &str, page: impl ToString, headers: Vec<(&'static str, String)>) {
+        self.pages.lock().unwrap().insert(url.into(), (page.to_string(), headers));
     }
 
     pub fn remove(&self, url: &str) {
@@ -56,6 +61,11 @@ impl Fetch for Door {
         let slow = self.web.slow.load(std::sync::atomic::Ordering::SeqCst);
         tokio::time::sleep(Duration::from_millis(slow)).await;
         let page = self.web.pages.lock().unwrap().get(&url).cloned();
-        page.map(|page| Response::new(Bytes::from(page))).ok_or(FetchError::Unreachable)
+        let (page, headers) = page.ok_or(FetchError::Unreachable)?;
+        let mut response = Response::new(Bytes::from(page));
+        for (name, value) in headers {
+            response.headers_mut().insert(name, value.parse().unwrap());
+        }
+        Ok(response)
     }
 }

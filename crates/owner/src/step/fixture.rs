@@ -72,6 +72,7 @@ impl World {
             issuer: Issuer { url, grants: key(0x11), receipts: key(0x12) },
             edition: Edition::default(),
             interval: INTERVAL,
+            providers: vec![],
         };
         let resource: sayso_protocol::ResourceId = format!("vault/{tool}").parse().unwrap();
         let negotiation = Negotiation {
@@ -145,6 +146,11 @@ impl World {
                 assert_eq!(claim.terms_template, **proffer);
                 (Some(ticket), 0)
             }
+            TokenReply::Identify { ticket, claim } => {
+                assert_eq!((step.state.word(), &claim.issuer), ("opened", &self.house.providers));
+                (Some(ticket), 0)
+            }
+            TokenReply::Doubted { .. } => panic!("a step doubts nobody"),
             TokenReply::Submitted { ticket, interval } => {
                 assert_eq!((*interval, step.state.word()), (INTERVAL, "awaiting_owner"));
                 (Some(ticket), INTERVAL)

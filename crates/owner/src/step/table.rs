@@ -13,6 +13,7 @@ use crate::negotiation::{Ask, Commitment, Decided, Ending, Negotiation, PENDING_
 use crate::registry::Standing;
 use crate::unit::Unit;
 use sayso_protocol::payload::agreement::SignedAgreement;
+use sayso_protocol::payload::assertion::{Asserted, RequiredIdentity};
 use sayso_protocol::payload::negotiation::{TokenError, TokenReply};
 use sayso_protocol::payload::terms::{Proffer, RequiredClaim, Terms};
 use sayso_protocol::{Handle, S256, Timestamp, b64};
@@ -20,6 +21,7 @@ use serde_json::json;
 
 const REVOKED: &str = "the resource owner ended this connection";
 const WITHDRAWN: &str = "the resource owner withdrew this resource server while this was under way";
+const ANOTHERS: &str = "the identity assertion is about another key than the one that agreed";
 const UNANSWERED: &str = "the resource owner did not answer in time";
 
 /// One beat being played: what `step` was given.
@@ -52,6 +54,9 @@ impl Table<'_> {
     fn governed_beat(&self, beat: &Beat, unit: &Unit, terms: &Terms) -> Step {
         match (&self.negotiation.state, beat) {
             (State::Approved { commitment, decided }, _) => self.claimed(commitment, decided, unit, terms),
+            // Whom it acts for is asked first (CORE-38).
+            (State::Opened, Beat::Identify(asserted)) => self.proffer(unit, terms, Some(asserted)),
+            _ if self.is_unnamed() => self.identify(),
             (State::AwaitingAgreement { proffer, .. }, Beat::Commit(agreement, operator))
                 if proffer.terms == *terms =>
             {
@@ -60,7 +65,7 @@ impl Table<'_> {
             (State::AwaitingAgreement { .. }, Beat::Unreadable(breach)) => {
                 self.close(Ending::Breached, &breach.to_string())
             }
-            _ => self.proffer(unit, terms),
+            _ => self.proffer(unit, terms, self.negotiation.asserted()),
         }
     }
 
@@ -98,7 +103,19 @@ impl Table<'_> {
         self.facts.registered.as_ref().and_then(|registered| registered.resource.definition.as_ref())
     }
 
-    fn proffer(&self, unit: &Unit, terms: &Terms) -> Step {
+    /// Whether a provider has to say first for whom the agent acts.
+    fn is_unnamed(&self) -> bool {
+        !self.house.providers.is_empty() && self.negotiation.asserted().is_none()
+    }
+
+    fn identify(&self) -> Step {
+        let Negotiation { client_id, scopes, .. } = self.negotiation;
+        let (providers, issuer) = (&self.house.providers, &self.house.issuer.url);
+        let claim = RequiredIdentity::of(providers, issuer, client_id.as_str(), scopes);
+        self.answer(State::Opened, TokenReply::Identify { ticket: self.ticket(), claim: Box::new(claim) })
+    }
+
+    fn proffer(&self, unit: &Unit, terms: &Terms, asserted: Option<&Asserted>) -> Step {
         let proffer = Proffer {
             terms_uri: format!("{}/{}", self.house.terms_endpoint, terms.template_id),
             terms: terms.clone(),
@@ -111,6 +128,7 @@ impl Table<'_> {
             proffer: Box::new(proffer),
             unit: unit.id.clone(),
             version: unit.version,
+            asserted: asserted.cloned().map(Box::new),
         };
         self.answer(state, TokenReply::NeedInfo { ticket: self.ticket(), claim: Box::new(claim) })
     }
@@ -128,10 +146,15 @@ impl Table<'_> {
                 self.refusal(Author::Policy, Some(proffer), &breach.to_string()).naming(&agreement.handle());
             return Step { records: vec![row], ..self.close(Ending::Breached, &breach.to_string()) };
         }
-        let commitment = Commitment {
-            evidence: Evidence::of(agreement.credential(), operator.cloned()),
-            ..Commitment::new(agreement, proffer, unit, self.definition().cloned(), self.now)
-        };
+        let asserted = self.negotiation.asserted();
+        let about = |it: &Asserted| it.is_about(&agreement.key().thumbprint(), agreement.handle().as_str());
+        if !asserted.is_none_or(about) {
+            let row = self.refusal(Author::Policy, Some(proffer), ANOTHERS).naming(&agreement.handle());
+            return Step { records: vec![row], ..self.close(Ending::Breached, ANOTHERS) };
+        }
+        let made = Commitment::new(agreement, proffer, unit, self.definition().cloned(), asserted, self.now);
+        let commitment =
+            Commitment { evidence: Evidence { operator: operator.cloned(), ..made.evidence }, ..made };
         if !self.negotiation.scopes.is_empty() && issue::scopes(self.negotiation, &commitment).is_empty() {
             return self.refused(Some(commitment.handle), "the agreement covers no scope of this request");
         }
@@ -177,7 +200,7 @@ impl Table<'_> {
             return self.close(Ending::Expired, "the approval lapsed before it was claimed; ask again");
         }
         if commitment.proffer.terms != *terms || commitment.definition.as_ref() != self.definition() {
-            return self.proffer(unit, terms);
+            return self.proffer(unit, terms, commitment.evidence.asserted.as_ref());
         }
         self.issue(commitment, Some(decided.at), connection.epoch)
     }
@@ -290,7 +313,10 @@ impl Table<'_> {
 
     /// The bare step: the ticket rotates exactly when the reply carries the next one.
     fn answer(&self, state: State, reply: TokenReply) -> Step {
-        let rotates = matches!(reply, TokenReply::NeedInfo { .. } | TokenReply::Submitted { .. });
+        let rotates = matches!(
+            reply,
+            TokenReply::NeedInfo { .. } | TokenReply::Identify { .. } | TokenReply::Submitted { .. }
+        );
         Step {
             state,
             rotates,

@@ -10,5 +10,6 @@ mod cells;
 mod claim;
 mod commit;
 mod grant;
+mod identity;
 mod indifference;
 mod proffer;

@@ -6,7 +6,7 @@
 
 use crate::id::MAX_BYTES;
 use crate::json::{self, Limits};
-use crate::key::{Thumbprint, VerifyingKey};
+use crate::key::VerifyingKey;
 use crate::payload::metadata::KeySet;
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -81,13 +81,13 @@ pub fn directory_of(client: &Url, origin: &str) -> Option<String> {
     same.then(|| format!("{}{DIRECTORY}", client.origin().ascii_serialization()))
 }
 
-/// The keys of a directory, by thumbprint of the keys themselves and not by the names it gives them.
+/// The keys of a directory: the keys themselves, whatever names it gives them.
 ///
 /// # Errors
 /// When it is no key set.
-pub fn directory_keys(document: &[u8]) -> Result<Vec<Thumbprint>, BadDescription> {
+pub fn directory_keys(document: &[u8]) -> Result<Vec<VerifyingKey>, BadDescription> {
     let set: KeySet = json::strict(document, LIMITS).map_err(|_| BadDescription)?;
-    Ok(set.keys().iter().map(|(_, key)| key.thumbprint()).collect())
+    Ok(set.keys().into_iter().map(|(_, key)| key).collect())
 }
 
 /// A directory of these keys.
@@ -167,12 +167,12 @@ mod tests {
         let keys = [3, 4].map(|seed| SigningKey::from_seed(&[seed; 32]).unwrap());
         let written = serde_json::to_value(directory(keys.iter().map(SigningKey::verifying))).unwrap();
         let read = directory_keys(written.to_string().as_bytes()).unwrap();
-        assert_eq!(read, keys.each_ref().map(|key| key.verifying().thumbprint()));
+        assert_eq!(read, keys.each_ref().map(|key| key.verifying().clone()));
         let mut lying = written.clone();
         lying["keys"][0]["kid"] = keys[1].kid().into();
         lying["keys"].as_array_mut().unwrap().pop();
         let read = directory_keys(lying.to_string().as_bytes()).unwrap();
-        assert_eq!(read, [keys[0].verifying().thumbprint()]);
+        assert_eq!(read, [keys[0].verifying().clone()]);
         assert!(directory_keys(b"[]").is_err());
     }
 }

@@ -5,7 +5,7 @@
 
 mod keys;
 
-pub use keys::{IssuerKeys, keys_address};
+pub use keys::{IssuerKeys, keys_address, provider_addresses, provider_keys_address};
 
 use crate::id::{Handle, MAX_BYTES, Timestamp};
 use crate::jws::{self, BadJws};

@@ -3,6 +3,7 @@
 //! A form is read strictly: one of each member, bounded, UTF-8. What a request leads to is the negotiation's
 //! business, elsewhere.
 
+use super::assertion::RequiredIdentity;
 use super::terms::RequiredClaim;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -160,6 +161,21 @@ pub enum TokenReply {
         /// What is demanded.
         claim: Box<RequiredClaim>,
     },
+    /// 403 `need_info`: say whom you act for, by the word of a provider (CORE-35).
+    Identify {
+        /// The next ticket.
+        ticket: String,
+        /// What is demanded.
+        claim: Box<RequiredIdentity>,
+    },
+    /// 403 `request_denied` with the very ticket: what was shown of an identity does not count, and the ticket is as good
+    /// as before.
+    Doubted {
+        /// The ticket that was presented.
+        ticket: String,
+        /// What to do next.
+        description: String,
+    },
     /// 403 `request_submitted`: the owner has been asked (BASE-05).
     Submitted {
         /// The next ticket.
@@ -185,6 +201,16 @@ pub enum TokenReply {
     },
 }
 
+/// One element of `required_claims`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Demand {
+    /// Agree to terms.
+    Agreement(Box<RequiredClaim>),
+    /// Say whom you act for.
+    Identity(Box<RequiredIdentity>),
+}
+
 #[derive(Serialize, Deserialize)]
 struct Wire {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -196,7 +222,7 @@ struct Wire {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     interval: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    required_claims: Option<Vec<RequiredClaim>>,
+    required_claims: Option<Vec<Demand>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     access_token: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -228,7 +254,10 @@ impl TokenReply {
     /// The HTTP status.
     pub fn status(&self) -> u16 {
         match self {
-            TokenReply::NeedInfo { .. } | TokenReply::Submitted { .. } => 403,
+            TokenReply::NeedInfo { .. }
+            | TokenReply::Identify { .. }
+            | TokenReply::Doubted { .. }
+            | TokenReply::Submitted { .. } => 403,
             TokenReply::Granted { .. } => 200,
             TokenReply::Refused { error, .. } => error.status(),
         }
@@ -240,7 +269,19 @@ impl TokenReply {
             TokenReply::NeedInfo { ticket, claim } => Wire {
                 error: Some("need_info".into()),
                 ticket: Some(ticket.clone()),
-                required_claims: Some(vec![(**claim).clone()]),
+                required_claims: Some(vec![Demand::Agreement(claim.clone())]),
+                ..EMPTY
+            },
+            TokenReply::Identify { ticket, claim } => Wire {
+                error: Some("need_info".into()),
+                ticket: Some(ticket.clone()),
+                required_claims: Some(vec![Demand::Identity(claim.clone())]),
+                ..EMPTY
+            },
+            TokenReply::Doubted { ticket, description } => Wire {
+                error: Some(TokenError::RequestDenied.as_str().into()),
+                error_description: Some(description.clone()),
+                ticket: Some(ticket.clone()),
                 ..EMPTY
             },
             TokenReply::Submitted { ticket, interval } => Wire {
@@ -272,8 +313,15 @@ pub enum Answer {
     NeedInfo {
         /// The next ticket.
         ticket: String,
-        /// Every demand; more than one, or one that is not an agreement, cannot be met here.
-        claims: Vec<RequiredClaim>,
+        /// Every demand; more than one cannot be met here.
+        claims: Vec<Demand>,
+    },
+    /// What was shown of an identity does not count; the ticket that was presented is as good as before.
+    Doubted {
+        /// That ticket.
+        ticket: String,
+        /// `error_description`, a stranger's words.
+        description: Option<String>,
     },
     /// The owner has been asked.
     Submitted {
@@ -325,6 +373,10 @@ impl Answer {
             (403, Some("request_submitted")) => {
                 Ok(Answer::Submitted { ticket: wire.ticket.ok_or(BadAnswer)?, interval: wire.interval })
             }
+            (403, Some("request_denied")) if wire.ticket.is_some() => Ok(Answer::Doubted {
+                ticket: wire.ticket.ok_or(BadAnswer)?,
+                description: wire.error_description,
+            }),
             (400.., Some(code)) => {
                 Ok(Answer::Error { code: code.into(), description: wire.error_description })
             }
@@ -339,43 +391,4 @@ impl Answer {
 pub struct BadAnswer;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn fault(form: &str) -> Option<TokenError> {
-        TokenRequest::read(form.as_bytes()).err()
-    }
-
-    #[test]
-    fn a_form_is_read_once_and_strictly() {
-        let good = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Auma-ticket&ticket=t";
-        assert!(
-            matches!(TokenRequest::read(good.as_bytes()), Ok(TokenRequest::Ticket(request)) if !request.decline)
-        );
-        assert_eq!(fault(""), Some(TokenError::InvalidRequest));
-        assert_eq!(fault(&format!("{good}&ticket=u")), Some(TokenError::InvalidRequest));
-        assert_eq!(fault(&format!("{good}&decline=maybe")), Some(TokenError::InvalidRequest));
-        assert_eq!(fault("grant_type=password"), Some(TokenError::UnsupportedGrantType));
-        assert_eq!(fault(&"a".repeat(MAX_FORM + 1)), Some(TokenError::InvalidRequest));
-    }
-
-    // CORE-36
-    #[test]
-    fn an_identity_assertion_is_no_grant() {
-        let form = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=x";
-        assert_eq!(fault(form), Some(TokenError::UnsupportedGrantType));
-    }
-
-    // BASE-05, CORE-65
-    #[test]
-    fn answers_round_trip() {
-        let reply = TokenReply::Granted { access_token: "a".into(), expires_in: 5, receipt: "r".into() };
-        let body = serde_json::to_vec(&reply.body()).unwrap();
-        assert!(matches!(Answer::read(200, &body), Ok(Answer::Granted { expires_in: 5, .. })));
-        let reply = TokenReply::Submitted { ticket: "t".into(), interval: 5 };
-        assert_eq!(reply.status(), 403);
-        let body = serde_json::to_vec(&reply.body()).unwrap();
-        assert!(matches!(Answer::read(403, &body), Ok(Answer::Submitted { interval: Some(5), .. })));
-        assert!(Answer::read(200, br#"{"access_token":"a","expires_in":1,"token_type":"Bearer"}"#).is_err());
-    }
-}
+mod tests;

@@ -26,13 +26,13 @@ pub(super) struct Candidate {
 }
 
 /// A dictionary together with the received text of each member's value.
-struct Field<'a> {
-    parsed: Dictionary,
-    texts: Vec<(&'a str, &'a str)>,
+pub(super) struct Field<'a> {
+    pub(super) parsed: Dictionary,
+    pub(super) texts: Vec<(&'a str, &'a str)>,
 }
 
 impl<'a> Field<'a> {
-    fn read(text: &'a str) -> Result<Self, SigFault> {
+    pub(super) fn read(text: &'a str) -> Result<Self, SigFault> {
         // RFC 8941 has no display strings, whose quoting would differ from that of strings below.
         let parser = Parser::new(text).with_version(Version::Rfc8941);
         let parsed: Dictionary = parser.parse().map_err(|_| SigFault::Malformed)?;
@@ -43,7 +43,7 @@ impl<'a> Field<'a> {
     }
 
     /// The bytes of a member, strictly decoded; `None` when there is no such member.
-    fn bytes(&self, key: &str) -> Option<Result<Vec<u8>, SigFault>> {
+    pub(super) fn bytes(&self, key: &str) -> Option<Result<Vec<u8>, SigFault>> {
         let (_, text) = self.texts.iter().find(|(name, _)| *name == key)?;
         let inside = text.strip_prefix(':').and_then(|rest| rest.split_once(':'));
         Some(
@@ -97,8 +97,17 @@ pub(super) fn candidates(headers: &HeaderMap) -> Result<Vec<Candidate>, SigFault
 
 /// The lines of a field as one text (RFC 8941 section 4.2), bounded.
 fn combined(headers: &HeaderMap, name: &'static str) -> Result<String, SigFault> {
+    combined_within(headers, name, MOST_BYTES)
+}
+
+/// The same within as many bytes.
+pub(super) fn combined_within(
+    headers: &HeaderMap,
+    name: &'static str,
+    most: usize,
+) -> Result<String, SigFault> {
     let lines = headers.get_all(name);
-    if lines.iter().map(|line| line.len().saturating_add(2)).sum::<usize>() > MOST_BYTES {
+    if lines.iter().map(|line| line.len().saturating_add(2)).sum::<usize>() > most {
         return Err(SigFault::TooLarge);
     }
     let lines: Result<Vec<_>, _> = lines.iter().map(|line| line.to_str()).collect();
@@ -157,7 +166,7 @@ fn components(list: &InnerList) -> Result<Vec<String>, SigFault> {
     Ok(names)
 }
 
-fn seconds(params: &Parameters, name: &str) -> Result<Option<Timestamp>, SigFault> {
+pub(super) fn seconds(params: &Parameters, name: &str) -> Result<Option<Timestamp>, SigFault> {
     match params.get(name) {
         None => Ok(None),
         Some(BareItem::Integer(at)) => Ok(Some(Timestamp(i64::from(*at)))),

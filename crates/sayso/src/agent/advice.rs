@@ -12,6 +12,12 @@ use url::Url;
 /// How arguments are written.
 const EXAMPLE: &str = r#"write it in single quotes, as in --args '{"symbol":"VTI","quantity":3}'"#;
 
+/// What to do where a credential is not accepted.
+pub(crate) const DOUBTED: &str = "nothing was asked of her; show another --credential, or go on under the bare key with \
+                                  --or-bare";
+/// What to do where a provider's word is wanted.
+pub(crate) const UNNAMED: &str = "give --assertion FILE, or --provider URL and --subject-token FILE";
+
 /// What to do about a fault met on the way to this resource.
 pub(crate) fn of(fault: &Fault, resource: &str) -> Option<String> {
     match fault {

@@ -86,6 +86,8 @@ pub(super) fn end(outcome: &Outcome, resource: &str, resume: &str, as_json: bool
             let said = show::with_words("denied by the owner or her policy", words.as_deref());
             Ending::new(4, "denied", said).with("words", words.clone())
         }
+        Outcome::NotBelieved { words } => not_believed(words.as_deref()).with("words", words.clone()),
+        Outcome::Unnamed { providers } => unnamed(providers).with("providers", providers.clone()),
         Outcome::Waiting { authority, family } => {
             Ending::new(5, "waiting", show::still_waiting(authority, resume))
                 .with("authority", authority.as_str())
@@ -113,6 +115,19 @@ fn server_error(error: &str) -> Ending {
     let code = value.get("code").cloned().unwrap_or_default();
     let words = format!("the server answered with an error: {} ({code})", plain(message));
     Ending::new(1, "failed", words).with("error", value)
+}
+
+fn not_believed(words: Option<&str>) -> Ending {
+    let said = show::with_words("what was shown of an identity does not count with her authority", words);
+    Ending::new(6, "not_believed", said).advised(Some(advice::DOUBTED.into()))
+}
+
+fn unnamed(providers: &[String]) -> Ending {
+    let words = format!(
+        "her authority wants to hear for whom this agent acts, from one of these: {}",
+        plain(&providers.join(", "))
+    );
+    Ending::new(6, "identity_wanted", words).advised(Some(advice::UNNAMED.into()))
 }
 
 fn not_accepted(declined: bool) -> Ending {

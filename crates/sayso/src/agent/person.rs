@@ -59,6 +59,7 @@ impl Consent for Person {
                                      authority; she is not you, and cannot be reached from here."
                     .to_owned()
             }
+            News::Doubted => "the credential is not accepted there; going on under the bare key".to_owned(),
             News::Granted => "granted; calling".to_owned(),
             News::Restarting => "the authority lost track of the request; asking again".to_owned(),
             _ => return,

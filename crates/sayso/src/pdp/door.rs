@@ -3,15 +3,14 @@
 //! Reachable from elsewhere is what listens off loopback, or is known to others by a name that is not this machine's: then
 //! there is TLS, here or ahead, and a secret (D-34, D-42).
 
-use crate::{origin, secret};
+use crate::{origin, secret, tls};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use sayso_listen::Tls;
 use sayso_pdp::serve::Secret;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tokio::net::TcpListener;
-use url::Url;
 
 /// Flags of the listener.
 #[derive(Debug, Args)]
@@ -78,7 +77,7 @@ impl Door {
             }
         }
         let tls = match (&self.tls_certificate, &self.tls_key) {
-            (Some(chain), Some(key)) => Some(tls(chain, key)?),
+            (Some(chain), Some(key)) => Some(tls::read(chain, key)?),
             _ => None,
         };
         let secret = self.secret_file.as_deref().map(|path| {
@@ -100,7 +99,7 @@ impl Place {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         let url = self.url.unwrap_or_else(|| format!("{scheme}://{at}"));
         let mut hosts = self.hosts;
-        hosts.extend(named(&url));
+        hosts.extend(origin::hosts(&url));
         if at.ip().is_loopback() {
             hosts.extend([at.to_string(), format!("localhost:{}", at.port())]);
         }
@@ -112,19 +111,4 @@ fn is_local(url: &str) -> bool {
     // Over plain http an identifier is refused anywhere but on this machine.
     let plain = url.replacen("https://", "http://", 1);
     origin::identifier("", &plain).is_ok()
-}
-
-/// The host of an origin, with its port and, where that goes without saying, without.
-fn named(url: &str) -> Vec<String> {
-    let Ok(url) = Url::parse(url) else { return Vec::new() };
-    let Some(host) = url.host_str() else { return Vec::new() };
-    let with = url.port_or_known_default().map(|port| format!("{host}:{port}"));
-    with.into_iter().chain(url.port().is_none().then(|| host.to_owned())).collect()
-}
-
-fn tls(chain: &Path, key: &Path) -> anyhow::Result<Tls> {
-    let read = |path: &Path| std::fs::read(path).with_context(|| format!("cannot read {}", path.display()));
-    secret::refuse_open(key)?;
-    let (chain_text, key_text) = (read(chain)?, read(key)?);
-    Tls::read(&chain_text, &key_text).with_context(|| format!("{} and {}", chain.display(), key.display()))
 }

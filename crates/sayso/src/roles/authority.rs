@@ -1,6 +1,6 @@
 //! `sayso authority`: owners, their resource servers, and the HTTP they are asked through.
 
-use super::doors::Doors;
+use super::doors::{Doors, PROVIDERS};
 use super::{Address, Command, Start, interrupted, store_file, until};
 use crate::clock;
 use crate::home::Home;
@@ -101,6 +101,8 @@ pub(crate) async fn open(
         require_signed_polls: settings.parse("authority.require_signed_polls")?,
         owners,
         trusted_agent_issuers: settings.list("authority.trusted_agent_issuers"),
+        identity_providers: settings.list(PROVIDERS),
+        identity_claim: settings.text("authority.identity_claim").unwrap_or("sub").to_owned(),
         portal: doors.portal.clone(),
         observed: observed.clone(),
         ..Config::at(&doors.issuer)

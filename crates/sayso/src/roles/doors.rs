@@ -9,6 +9,7 @@ use crate::settings::Settings;
 use anyhow::{Context as _, bail};
 use sayso_authority::Portal;
 use sayso_protocol::b64;
+use sayso_protocol::payload::assertion::is_provider;
 use sayso_protocol::payload::credential::is_issuer;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -17,6 +18,7 @@ use url::{Host, Url};
 
 const URL: &str = "authority.portal_url";
 const ISSUERS: &str = "authority.trusted_agent_issuers";
+pub(super) const PROVIDERS: &str = "authority.identity_providers";
 /// Where the path of her page is kept, beside the store.
 const PLACE: &str = "portal";
 /// How often a free port is looked for that is free on both addresses.
@@ -47,6 +49,14 @@ pub(crate) fn check(settings: &Settings) -> anyhow::Result<()> {
         if !is_issuer(&issuer) {
             bail!(
                 "`{ISSUERS}` cannot hold `{issuer}`: write an https origin with nothing after it, https://people.example"
+            );
+        }
+    }
+    for provider in settings.list(PROVIDERS) {
+        if !is_provider(&provider) {
+            bail!(
+                "`{PROVIDERS}` cannot hold `{provider}`: write an https URL without query, fragment or slash at its end, \
+                 https://login.example/tenant"
             );
         }
     }

@@ -33,6 +33,16 @@ pub(super) const KEYS: &[Key] = &[
         default: "",
         help: "issuers whose credentials name agents, https origins, comma-separated; nobody's when unset",
     },
+    Key {
+        name: "authority.identity_providers",
+        default: "",
+        help: "who has to say for whom an agent acts, https URLs, comma-separated; nobody has to when unset",
+    },
+    Key {
+        name: "authority.identity_claim",
+        default: "sub",
+        help: "the claim of theirs that names the person",
+    },
     Key { name: "authority.interval", default: "1", help: "seconds between an agent's polls" },
     Key {
         name: "gateway.upstream",
@@ -193,8 +203,9 @@ pub(super) const KEYS: &[Key] = &[
 ];
 
 /// Keys whose value is a list.
-pub(super) const LISTS: [&str; 10] = [
+pub(super) const LISTS: [&str; 11] = [
     "authority.trusted_agent_issuers",
+    "authority.identity_providers",
     "gateway.allowed_origins",
     "gateway.upstream_env",
     "gateway.enforce",

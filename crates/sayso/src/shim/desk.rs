@@ -83,6 +83,7 @@ async fn prepare<'a>(
     let mut errand = Errand::new(&shim.resource, tool.clone(), &arguments)
         .map_err(|fault| failed(&words::fault(&fault, &shim.resource)))?;
     errand.key.clone_from(&shim.key);
+    errand.shows = shim.shows.clone();
     errand.reason.clone_from(&shim.reason);
     let operation = s256_of(&json!([shim.resource, tool, errand.params_s256()]))
         .map_err(|_| failed("Not called: its arguments cannot be bound to a grant."))?;
@@ -92,6 +93,7 @@ async fn prepare<'a>(
     } else {
         Round { asked: 0, answered: None, own: (None, None) }
     };
+    errand.follows_up = call.param("requestState").is_some() || call.param("inputResponses").is_some();
     let letter = match &client.headers {
         // The client's own headers say what it says in them, and the server compares.
         Some(own) => {

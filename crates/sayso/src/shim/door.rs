@@ -1,12 +1,15 @@
 //! Where the shim listens when it is not on a pipe, and who may come in (D-34).
 //!
 //! It acts for whoever reaches it, so it is reached through a socket only its user can open, or on this machine with a
-//! secret only its user can read. Anywhere else it refuses to start: there it would need TLS, which it does not speak.
+//! secret only its user can read. Anywhere else it wants TLS and the name it is known by beside the secret, or refuses to
+//! start.
 
-use crate::secret;
+use crate::{origin, secret, tls};
 use anyhow::{Context as _, bail};
+use clap::Args;
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::{HeaderMap, StatusCode};
+use sayso_listen::Tls;
 use sayso_protocol::canon::sha256;
 use std::fs::{self, Permissions};
 use std::net::SocketAddr;
@@ -35,10 +38,24 @@ impl std::str::FromStr for Place {
     }
 }
 
+/// What makes a listener fit for others to reach.
+#[derive(Debug, Default, Args)]
+pub(super) struct Outside {
+    /// With --listen ADDR: chain of certificates in PEM, its own first. Off loopback there is no listening without.
+    #[arg(long, value_name = "FILE", requires_all = ["listen", "tls_key"])]
+    tls_certificate: Option<PathBuf>,
+    /// The key of that certificate in PEM (0600).
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    tls_key: Option<PathBuf>,
+    /// With --listen ADDR: the origin clients know it by, https://HOST or https://HOST:PORT [default: the address].
+    #[arg(long, value_name = "URL", requires = "listen")]
+    url: Option<String>,
+}
+
 /// A door that is open.
 pub(super) enum Bound {
     Socket(UnixListener, Mine),
-    Address(TcpListener),
+    Address(TcpListener, Option<Tls>),
 }
 
 /// A socket file of ours, gone when we are.
@@ -55,29 +72,77 @@ impl Drop for Mine {
 pub(super) enum Guard {
     /// Who can open the socket.
     Socket,
-    /// Who knows the secret, under one of these names.
-    Secret { digest: [u8; 32], hosts: [String; 2] },
+    /// Who knows the secret, under one of these names; pages only of these origins.
+    Secret { digest: [u8; 32], hosts: Vec<String>, origins: Vec<String> },
 }
 
 impl Place {
-    /// Opens the door. On an address the secret in this file is asked for; it is drawn if there is none.
-    pub(super) async fn open(&self, secret: &Path) -> anyhow::Result<(Bound, Guard)> {
+    /// Opens the door, and says by which origin it is known. On an address the secret in this file is asked for; it is
+    /// drawn if there is none.
+    pub(super) async fn open(
+        &self,
+        secret: &Path,
+        outside: &Outside,
+    ) -> anyhow::Result<(Bound, Guard, String)> {
         match self {
-            Place::Socket(path) => Ok((socket(path)?, Guard::Socket)),
-            Place::Address(address) if !address.ip().is_loopback() => bail!(
-                "--listen {address} is not on loopback: there the shim would need TLS, which it does not speak. Listen on \
-                 loopback or unix:PATH, and put what speaks TLS in front"
-            ),
-            Place::Address(address) => {
-                let listener = TcpListener::bind(address).await;
-                let listener = listener.with_context(|| format!("cannot listen on {address}"))?;
-                let at = listener.local_addr()?;
-                let hosts = [at.to_string(), format!("localhost:{}", at.port())];
-                let digest = sha256(secret::read_or_draw(secret)?.as_bytes());
-                Ok((Bound::Address(listener), Guard::Secret { digest, hosts }))
+            Place::Socket(_) if outside.is_some() => {
+                bail!("a socket of this user's alone has neither --url nor TLS; leave them out")
             }
+            Place::Socket(path) => Ok((socket(path)?, Guard::Socket, "http://localhost".into())),
+            Place::Address(address) => listener(*address, secret, outside).await,
         }
     }
+}
+
+impl Outside {
+    fn is_some(&self) -> bool {
+        self.url.is_some() || self.tls_certificate.is_some()
+    }
+
+    /// What TLS is spoken with at this address, and whether it may be listened at.
+    fn check(&self, address: SocketAddr) -> anyhow::Result<Option<Tls>> {
+        let tls = match (&self.tls_certificate, &self.tls_key) {
+            (Some(chain), Some(key)) => Some(tls::read(chain, key)?),
+            _ => None,
+        };
+        if let Some(url) = &self.url {
+            origin::identifier("--url", url)?;
+            if tls.is_some() && !url.starts_with("https://") {
+                bail!("--url is {url}, but TLS is spoken here; write https://");
+            }
+        }
+        if !address.ip().is_loopback() && (tls.is_none() || self.url.is_none()) {
+            bail!(
+                "--listen {address} is not on loopback: there the shim needs TLS, with --tls-certificate and --tls-key, and \
+                 the --url clients know it by. Or listen on loopback or unix:PATH"
+            );
+        }
+        Ok(tls)
+    }
+}
+
+async fn listener(
+    address: SocketAddr,
+    secret: &Path,
+    outside: &Outside,
+) -> anyhow::Result<(Bound, Guard, String)> {
+    let tls = outside.check(address)?;
+    let listener = TcpListener::bind(address).await;
+    let listener = listener.with_context(|| format!("cannot listen on {address}"))?;
+    let at = listener.local_addr()?;
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let mut hosts = match at.ip().is_loopback() {
+        true => vec![at.to_string(), format!("localhost:{}", at.port())],
+        false => vec![],
+    };
+    let mut origins: Vec<String> = hosts.iter().map(|host| format!("{scheme}://{host}")).collect();
+    if let Some(url) = &outside.url {
+        hosts.extend(origin::hosts(url));
+        origins.push(url.clone());
+    }
+    let known = outside.url.clone().unwrap_or_else(|| format!("{scheme}://{at}"));
+    let digest = sha256(secret::read_or_draw(secret)?.as_bytes());
+    Ok((Bound::Address(listener, tls), Guard::Secret { digest, hosts, origins }, known))
 }
 
 fn socket(path: &Path) -> anyhow::Result<Bound> {
@@ -127,13 +192,12 @@ impl Guard {
                 };
                 if origin.is_some_and(|origin| !here(origin)) { Err(foreign) } else { Ok(()) }
             }
-            Guard::Secret { digest, hosts } => {
+            Guard::Secret { digest, hosts, origins } => {
                 if !hosts.iter().any(|host| host == one(HOST)) {
                     let words = "this is not the name the shim listens under";
                     return Err((StatusCode::MISDIRECTED_REQUEST, "invalid_host", words));
                 }
-                let own =
-                    |origin: &str| hosts.iter().any(|host| origin.strip_prefix("http://") == Some(host));
+                let own = |origin: &str| origins.iter().any(|known| known == origin);
                 if origin.is_some_and(|origin| !own(origin)) {
                     return Err(foreign);
                 }

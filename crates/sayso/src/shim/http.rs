@@ -7,7 +7,7 @@ mod answer;
 mod sessions;
 
 use super::desk::{self, Client};
-use super::door::{Bound, Guard, Place};
+use super::door::{Bound, Guard, Outside, Place};
 use super::incoming::{Incoming, LONGEST};
 use super::{MOST_CALLS, Shim, words};
 use answer::{Listener, from_calls, passed, plain};
@@ -40,12 +40,14 @@ pub(super) struct House {
 }
 
 /// Serves until it is told to stop.
-pub(super) async fn serve(shim: Arc<Shim>, place: &Place, secret: &Path) -> anyhow::Result<ExitCode> {
-    let (bound, guard) = place.open(secret).await?;
-    let url = match &bound {
-        Bound::Socket(..) => format!("http://localhost{PATH}"),
-        Bound::Address(listener) => format!("http://{}{PATH}", listener.local_addr()?),
-    };
+pub(super) async fn serve(
+    shim: Arc<Shim>,
+    place: &Place,
+    secret: &Path,
+    outside: &Outside,
+) -> anyhow::Result<ExitCode> {
+    let (bound, guard, origin) = place.open(secret, outside).await?;
+    let url = format!("{origin}{PATH}");
     let sessions = Sessions::new(shim.agent.line(&shim.resource).await?);
     let calls = Arc::new(Semaphore::new(MOST_CALLS * 4));
     let resource = shim.resource.clone();
@@ -61,7 +63,10 @@ pub(super) async fn serve(shim: Arc<Shim>, place: &Place, secret: &Path) -> anyh
     );
     match bound {
         Bound::Socket(listener, _mine) => sayso_listen::listen_unix(listener, router, told_to_stop()).await,
-        Bound::Address(listener) => sayso_listen::listen(vec![listener], router, told_to_stop()).await,
+        Bound::Address(listener, None) => sayso_listen::listen(vec![listener], router, told_to_stop()).await,
+        Bound::Address(listener, Some(tls)) => {
+            sayso_listen::listen_tls(vec![listener], tls, router, told_to_stop()).await
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -107,6 +107,16 @@ pub(super) fn ending(outcome: &Outcome, resource: &str, tool: &str) -> String {
             );
             format!("{said} Asking again at once will not change it.")
         }
+        Outcome::NotBelieved { words } => {
+            let ours =
+                "Not called: what this agent shows of its identity does not count with the owner's authority";
+            show::with_words(ours, words.as_deref())
+        }
+        Outcome::Unnamed { providers } => format!(
+            "Not called: the owner's authority wants to hear for whom this agent acts, from one of these: {}. Who runs the \
+             shim gives it --assertion, or --provider and --subject-token.",
+            plain(&providers.join(", "))
+        ),
         Outcome::Waiting { authority, .. } => still_waiting(tool, Some(authority)),
         Outcome::Busy => still_waiting(tool, None),
         Outcome::Stopped => stopped(tool),

@@ -56,7 +56,12 @@ impl Road for Ride<'_> {
         }
         match reply {
             Some(reply) => self.judge(agent, grant, reply),
-            None => Ok(Attempt::Over(Over::Carried(Box::new(answer)))),
+            None => {
+                if let Some(grant) = grant {
+                    agent.wallet.keep_spent(grant)?;
+                }
+                Ok(Attempt::Over(Over::Carried(Box::new(answer))))
+            }
         }
     }
 

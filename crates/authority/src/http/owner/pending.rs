@@ -55,7 +55,7 @@ struct Item<'a> {
     mission: Option<&'a Mission>,
     identity: Identity,
     assurance: Assurance,
-    assurance_notes: [String; 3],
+    assurance_notes: Vec<String>,
     evidence: &'a Evidence,
     because: Vec<&'static str>,
     handle: Option<&'a Handle>,

@@ -124,7 +124,9 @@ pub(super) fn peek(
 ) -> Result<Option<Peek>, Fault> {
     let found = db
         .prepare_cached(
-            "SELECT owner, due, json_extract(state, '$.commitment.cnf') FROM negotiations
+            "SELECT owner, due, json_extract(state, '$.commitment.cnf'), client_id, scopes, status = 'opened',
+               coalesce(json_extract(state, '$.asserted'), json_extract(state, '$.commitment.evidence.asserted'))
+             FROM negotiations
              WHERE ticket = ?1 AND ticket_expires > ?2 AND store_epoch = ?3",
         )?
         .query_row((ticket.0, now.0, epoch), |row| {
@@ -132,6 +134,10 @@ pub(super) fn peek(
                 owner: row.get::<_, Id<_>>(0)?.0,
                 due: Timestamp(row.get(1)?),
                 cnf: row.get::<_, Option<Body<_>>>(2)?.map(|body| body.0),
+                client_id: row.get::<_, Id<_>>(3)?.0,
+                scopes: row.get::<_, Body<_>>(4)?.0,
+                opened: row.get(5)?,
+                asserted: row.get::<_, Option<Body<_>>>(6)?.map(|body| body.0),
             })
         })
         .optional()?;

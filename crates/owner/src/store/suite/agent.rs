@@ -23,6 +23,7 @@ pub(crate) fn house() -> House {
         terms_endpoint: format!("{ISSUER}/terms"),
         edition: Edition::default(),
         interval: 5,
+        providers: vec![],
     }
 }
 

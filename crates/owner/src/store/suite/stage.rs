@@ -60,6 +60,9 @@ impl Said {
             Advanced::Won(TokenReply::Submitted { ticket, .. }) => Said::Waits(ticket),
             Advanced::Won(TokenReply::Granted { access_token, .. }) => Said::Granted(access_token),
             Advanced::Won(TokenReply::Refused { error, .. }) => Said::Refused(error),
+            Advanced::Won(TokenReply::Identify { .. } | TokenReply::Doubted { .. }) => {
+                panic!("nobody is asked for an identity here")
+            }
             Advanced::Lost => Said::Lost,
             Advanced::Full => Said::Full,
         }
@@ -249,7 +252,7 @@ impl Stage {
         let (house, draws) = (self.house.clone(), self.draw.draws());
         let next = Digest::of(&b64::encode(draws.ticket));
         let speaker = match &beat {
-            Beat::Commit(agreement, _) => Some(Speaker::of(agreement)),
+            Beat::Commit(agreement, _) => Some(Speaker::of(agreement, None)),
             _ => None,
         };
         let step =

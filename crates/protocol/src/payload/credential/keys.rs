@@ -62,6 +62,32 @@ pub fn keys_address(issuer: &str, document: &[u8]) -> Result<String, BadIssuer> 
     if own && same { Ok(document.jwks_uri) } else { Err(BadIssuer) }
 }
 
+/// Where an identity provider publishes what it is: as an authorization server has it (RFC 8414), and as OpenID has it.
+/// None for what is no provider: an https URL in its plain form, with nothing but a path after its host.
+pub fn provider_addresses(provider: &str) -> Option<[String; 2]> {
+    let url = Url::parse(provider).ok()?;
+    let origin = url.origin().ascii_serialization();
+    let path = url.path().trim_end_matches('/');
+    let plain = url.scheme() == "https" && url.username().is_empty() && format!("{origin}{path}") == provider;
+    plain.then(|| {
+        let first = format!("{origin}/.well-known/oauth-authorization-server{path}");
+        [first, format!("{provider}/.well-known/openid-configuration")]
+    })
+}
+
+/// Where the keys of a provider are, by the document it publishes; at its own origin.
+///
+/// # Errors
+/// When the document is another provider's, or its keys are not at its origin.
+pub fn provider_keys_address(provider: &str, document: &[u8]) -> Result<String, BadIssuer> {
+    let document: Document = json::strict(document, LIMITS).map_err(|_| BadIssuer)?;
+    let origin =
+        |text: &str| Url::parse(text).ok().filter(|url| url.username().is_empty()).map(|url| url.origin());
+    let own = origin(&document.jwks_uri).is_some_and(|keys| Some(keys) == origin(provider));
+    let same = document.issuer.as_deref() == Some(provider);
+    if own && same { Ok(document.jwks_uri) } else { Err(BadIssuer) }
+}
+
 impl IssuerKeys {
     /// Where the document of an issuer is.
     pub fn document_of(issuer: &str) -> String {
@@ -81,7 +107,7 @@ impl IssuerKeys {
     }
 
     /// The one key that may have signed under this `kid` and algorithm.
-    pub(super) fn pick(&self, kid: Option<&str>, alg: &str) -> Option<&VerifyingKey> {
+    pub(in crate::payload) fn pick(&self, kid: Option<&str>, alg: &str) -> Option<&VerifyingKey> {
         let mut fitting = self.entries.iter().filter(|entry| kid.is_none() || entry.kid.as_deref() == kid);
         let (Some(entry), None) = (fitting.next(), fitting.next()) else { return None };
         let named = match entry.alg.as_deref() {

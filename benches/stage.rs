@@ -88,6 +88,7 @@ impl Stage {
             terms_endpoint: format!("{ISSUER}/terms"),
             edition: Edition::default(),
             interval: 5,
+            providers: vec![],
         };
         let stage = Self {
             store,
@@ -133,7 +134,7 @@ impl Stage {
         let draws = Draws { ticket: self.draw(), nonce: self.draw_half(), jti: self.draw_half() };
         let (house, next) = (self.house.clone(), Digest::of(&b64::encode(draws.ticket)));
         let speaker = match &beat {
-            Beat::Commit(agreement, _) => Some(Speaker::of(agreement)),
+            Beat::Commit(agreement, _) => Some(Speaker::of(agreement, None)),
             _ => None,
         };
         (next, speaker, Box::new(move |known, facts| step::step(&house, known, facts, &beat, &draws, NOW)))

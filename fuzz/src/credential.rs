@@ -2,6 +2,7 @@
 //! The same bytes as an issuer's document, key set, client metadata and directory. Whatever is believed was signed, is in
 //! time, for us, and named under its issuer (AAUTH-02..12).
 
+use sayso_protocol::payload::assertion::{Asked, Said};
 use sayso_protocol::payload::client::{ClientMetadata, client_address, directory_keys, directory_of};
 use sayso_protocol::payload::credential::{IssuerKeys, Shown, is_issuer, keys_address};
 use sayso_protocol::payload::metadata::KeySet;
@@ -20,6 +21,10 @@ pub fn check(bytes: &[u8]) {
     if let Ok(text) = std::str::from_utf8(bytes) {
         if let Ok(shown) = Shown::read(text) {
             assert!(shown.vouched(&IssuerKeys::default(), US, NOW).is_err(), "nobody vouched");
+        }
+        if let Ok(said) = Said::read(text) {
+            let asked = Asked { authority: US, server: "https://gw.example", scopes: &[], subject: "sub" };
+            assert!(said.vouched(&IssuerKeys::default(), &asked, NOW).is_err(), "nobody vouched");
         }
         if let Ok(url) = client_address(text) {
             assert!(url.scheme() == "https" && url.as_str() == text);

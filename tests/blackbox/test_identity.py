@@ -337,10 +337,10 @@ def test_an_agent_whose_provider_says_whom_it_acts_for(tmp_path, files):  # CORE
     provider = Provider(tmp_path, files)
     variables = {"SAYSO_AUTHORITY__IDENTITY_PROVIDERS": provider.url, "SSL_CERT_FILE": str(files[0])}
     with Front.running(tmp_path / "up", **variables) as front:
+        (front.folder / "one").mkdir()
         token = kept(front, "one", "an-id-token")
 
         def call(*flags, wait=0):
-            (front.folder / "one").mkdir(exist_ok=True)
             words = [binary(), "agent", "call", front.resource, "get_positions", "--accept-terms", "--wait", wait, "--json",
                      *flags]
             return subprocess.run(list(map(str, words)), env=environment(front.folder / "one") | variables, text=True,

@@ -34,7 +34,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use told::{told, told_fault};
 
-/// Most sessions whose key is remembered; of one that is forgotten it is found in the papers again.
+/// Most sessions that are remembered. Of one that is forgotten the key is not known until its next call is challenged.
 const MOST: usize = 64;
 /// How long a call waits for the owner, in seconds, unless it is set.
 const WAIT: u32 = 60;
@@ -109,7 +109,7 @@ struct Inner {
 }
 
 impl Inner {
-    /// The line of a session, bound to the key that last agreed to something here, if it is not known better.
+    /// The line of a session, which remembers the key that the session's first signed call bound it to.
     fn line(&self, session: Option<&str>) -> Arc<Line> {
         let Some(session) = session else { return self.none.clone() };
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);

@@ -3,6 +3,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
+    clippy::panic,
     clippy::disallowed_methods,
     reason = "a test that cannot run the binary has failed, and a test is an edge"
 )]

@@ -340,18 +340,6 @@ async fn what_describes_an_agent_is_looked_up_and_lets_nobody_in() {
     house.web.put(DIRECTORY, json!({ "keys": [fresh_key().verifying().jwk()] }));
     assert_eq!(level(&seen(&house, &agent, &NAMED).await), 1, "the directory has another key");
     let listed = json!({ "keys": [agent.key.verifying().jwk()] });
-    house.web.put(DIRECTORY, &listed);
-    assert_eq!(level(&seen(&house, &agent, &NAMED).await), 1, "listed, and nobody signed that");
-    for (host, lasts, why) in
-        [("other.example", 60, "a copy of another's"), ("op.example", -1, "out of time")]
-    {
-        house.web.put_with(DIRECTORY, &listed, signed(&house, &[&agent.key], host, lasts));
-        assert_eq!(level(&seen(&house, &agent, &NAMED).await), 1, "{why}");
-    }
-    let another = fresh_key();
-    let both = json!({ "keys": [agent.key.verifying().jwk(), another.verifying().jwk()] });
-    house.web.put_with(DIRECTORY, both, signed(&house, &[&another], "op.example", 60));
-    assert_eq!(level(&seen(&house, &agent, &NAMED).await), 1, "signed by another that it lists");
     house.web.put_with(DIRECTORY, &listed, signed(&house, &[&agent.key], "op.example", 600));
     house.web.put_with(
         "https://other.example/.well-known/http-message-signatures-directory",
@@ -390,6 +378,30 @@ async fn what_describes_an_agent_is_looked_up_and_lets_nobody_in() {
     house.decide(&house.alice, &talk.family(), "approved").await.ok();
     let token = talk.present(&[]).await.ok()["access_token"].as_str().unwrap().to_owned();
     assert_eq!(claims_of(&token).sub, agent.handle());
+}
+
+// POL-30
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_counts_for_the_keys_that_signed_it_there() {
+    let house = House::new().await;
+    let agent = Agent::new();
+    let level = |seen: &Value| seen["assurance"]["accountability"].as_i64().unwrap();
+    house.web.put(CLIENT, json!({ "client_id": CLIENT }));
+    let listed = json!({ "keys": [agent.key.verifying().jwk()] });
+    house.web.put(DIRECTORY, &listed);
+    assert_eq!(level(&seen(&house, &agent, &NAMED).await), 1, "listed, and nobody signed that");
+    for (host, lasts, why) in
+        [("other.example", 60, "a copy of another's"), ("op.example", -1, "out of time")]
+    {
+        house.web.put_with(DIRECTORY, &listed, signed(&house, &[&agent.key], host, lasts));
+        assert_eq!(level(&seen(&house, &agent, &NAMED).await), 1, "{why}");
+    }
+    let another = fresh_key();
+    let both = json!({ "keys": [agent.key.verifying().jwk(), another.verifying().jwk()] });
+    house.web.put_with(DIRECTORY, both, signed(&house, &[&another], "op.example", 60));
+    assert_eq!(level(&seen(&house, &agent, &NAMED).await), 1, "signed by another that it lists");
+    house.web.put_with(DIRECTORY, &listed, signed(&house, &[&agent.key], "op.example", 600));
+    assert_eq!(level(&seen(&house, &agent, &NAMED).await), 2);
 }
 
 // CORE-54, D-41

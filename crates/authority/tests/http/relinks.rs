@@ -78,10 +78,13 @@ async fn anything_less_changes_nothing() {
     assert_eq!(house.dump(), before);
 }
 
+/// What is to be signed, and where the signature goes.
+type Question = (Vec<u8>, mpsc::Sender<[u8; 64]>);
+
 /// A key that another thread holds: only what is to be signed goes there, and only the signature comes back.
 struct Thread {
     public: [u8; 32],
-    ask: Mutex<mpsc::Sender<(Vec<u8>, mpsc::Sender<[u8; 64]>)>>,
+    ask: Mutex<mpsc::Sender<Question>>,
 }
 
 impl Signer for Thread {
@@ -99,7 +102,7 @@ impl Signer for Thread {
 fn held_elsewhere() -> Agent {
     let key = fresh_key();
     let public = *key.verifying().as_bytes();
-    let (ask, asked) = mpsc::channel::<(Vec<u8>, mpsc::Sender<[u8; 64]>)>();
+    let (ask, asked) = mpsc::channel::<Question>();
     std::thread::spawn(move || {
         for (message, answer) in asked {
             let _ = answer.send(key.sign(&message).unwrap());

@@ -9,9 +9,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+/// Header lines.
+type Lines = Vec<(&'static str, String)>;
+
 #[derive(Clone, Default)]
 pub struct Web {
-    pages: Arc<Mutex<HashMap<String, (String, Vec<(&'static str, String)>)>>>,
+    pages: Arc<Mutex<HashMap<String, (String, Lines)>>>,
     asked: Arc<Mutex<Vec<(&'static str, String)>>>,
     /// How long a page takes, in milliseconds.
     pub slow: Arc<std::sync::atomic::AtomicU64>,
@@ -34,7 +37,7 @@ impl Web {
     }
 
     /// A page that is served with these headers.
-    pub fn put_with(&self, url: &str, page: impl ToString, headers: Vec<(&'static str, String)>) {
+    pub fn put_with(&self, url: &str, page: impl ToString, headers: Lines) {
         self.pages.lock().unwrap().insert(url.into(), (page.to_string(), headers));
     }
 

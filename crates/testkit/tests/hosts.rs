@@ -18,6 +18,8 @@ mod guard;
 mod hostile;
 #[path = "hosts/layer.rs"]
 mod layer;
+#[path = "hosts/listening.rs"]
+mod listening;
 #[path = "hosts/pipe.rs"]
 mod pipe;
 #[path = "hosts/places.rs"]

@@ -5,7 +5,7 @@
 
 use super::Engine;
 use crate::access_token::{AccessTokens, TokenFault};
-use crate::admit::{Opened, Said, Unjudged};
+use crate::admit::{Opened, Said, Unjudged, trimmed};
 use crate::bearer::{BearerChallenge, Holder, ShownToken, shown};
 use crate::call::Incoming;
 use crate::policy::{Leave, Objection, PolicyRefusal, Question};
@@ -86,6 +86,8 @@ impl Engine {
         let question = Question { message: &message, headers, revision, token: &token, observer };
         let leave = policy.consult(&question).await?;
         let filter = policy.filter(&question).map(Box::new);
+        let body = trimmed(&message, &opened.body, self.trims).map_err(Stop::Fault)?;
+        let opened = Opened { body, ..opened };
         Ok(Permit::policed(opened, leave == Leave::Permitted, holder, closing, filter))
     }
 

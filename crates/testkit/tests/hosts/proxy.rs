@@ -12,6 +12,7 @@ use futures::FutureExt;
 use http::Request;
 use sayso_enforce::Authority;
 use sayso_gateway::{Gateway, GatewayConfig, ResourceConfig, router};
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::net::TcpListener;
@@ -23,9 +24,12 @@ pub(crate) struct Proxy;
 pub(crate) fn canary() -> (Router, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&count);
-    let answer = move || {
+    let answer = move |body: Bytes| {
         counted.fetch_add(1, Ordering::SeqCst);
-        async { r#"{"jsonrpc":"2.0","id":1,"result":{}}"# }
+        let said: Value = serde_json::from_slice(&body).unwrap_or_default();
+        // A subscription is acknowledged with what of it is heard.
+        let heard = said["params"].get("notifications").map(|heard| json!({ "notifications": heard }));
+        async move { json!({ "jsonrpc": "2.0", "id": 1, "result": heard.unwrap_or(json!({})) }).to_string() }
     };
     (Router::new().fallback(answer), count)
 }

@@ -107,6 +107,12 @@ impl AccessTokens for Tokens {
             "ann" => Ok(claims("u-ann", "agent-7")),
             "ann-elsewhere" => Ok(claims("u-ann", "agent-8")),
             "bob" => Ok(claims("u-bob", "agent-7")),
+            "ann-by-7" | "bob-by-7" => {
+                let by = token.strip_suffix("-by-7").unwrap_or_default();
+                Ok(json(&format!(
+                    r#"{{"iss":"https://idp.example.test","sub":"agent-7","obo":"u-{by}","client_id":"c","aud":"{SERVER}"}}"#
+                )))
+            }
             "nobody" => Ok(json(&format!(r#"{{"iss":"https://idp.example.test","aud":"{SERVER}"}}"#))),
             "unheard" => Err(TokenFault::Unavailable),
             _ => Err(TokenFault::Invalid("the token is not good here")),
@@ -167,6 +173,18 @@ pub(crate) fn policy(
     };
     let point: Arc<dyn DecisionPoint> = point.clone();
     let settings = PolicySettings { mapping, mappings, point, filter_lists, audit_arguments: false };
+    Arc::new(Policy::new(settings).unwrap())
+}
+
+/// The same where another claim is designated for the subject.
+pub(crate) fn claiming(point: &Arc<Point>, claim: &str) -> Arc<Policy> {
+    let mapping = Settings {
+        server: Some(SERVER.to_owned()),
+        subject_claims: [("https://idp.example.test".to_owned(), claim.to_owned())].into(),
+        ..Settings::default()
+    };
+    let (point, mappings): (Arc<dyn DecisionPoint>, _) = (point.clone(), Mappings::undeclared());
+    let settings = PolicySettings { mapping, mappings, point, filter_lists: false, audit_arguments: false };
     Arc::new(Policy::new(settings).unwrap())
 }
 

@@ -74,10 +74,10 @@ impl Engine {
     ) -> Result<Permit<S>, Stop> {
         let Unjudged { opened, revision, message } = said;
         let token = self.validate(resource, tokens.as_ref(), incoming).await?;
-        let holder = Holder::of(&token);
+        let holder = Holder::of(&token, policy.subject_claim(&token));
         // Before it is looked at whose it is: should the session end meanwhile, this is closed.
         let closing = session.map(|session| session.closing());
-        check_session(session, &holder, &opened)?;
+        check_session(session, holder.as_ref(), &opened)?;
         let Some(message) = message else {
             return Ok(Permit::policed(opened, false, holder, closing, None));
         };
@@ -118,9 +118,13 @@ impl Engine {
 }
 
 /// A session is its holder's alone, and what is said of it is about something that is there.
-fn check_session(session: Option<&Arc<Session>>, holder: &Holder, opened: &Opened) -> Result<(), Stop> {
+fn check_session(
+    session: Option<&Arc<Session>>,
+    holder: Option<&Holder>,
+    opened: &Opened,
+) -> Result<(), Stop> {
     let refuse = |code, text: &'static str| Err(Stop::Refuse(Refusal::new(code, text)));
-    if session.is_some_and(|session| !session.is_of(holder)) {
+    if session.is_some_and(|session| !holder.is_some_and(|holder| session.is_of(holder))) {
         return refuse(Code::SessionBound, "this session is another's; open one of your own");
     }
     match &opened.said {

@@ -26,6 +26,9 @@ const LISTS: [(&str, &str, &str, &str, &str); 5] = [
     ("tasks/list", "tasks", "tasks/get", "taskId", "taskId"),
 ];
 
+/// Who may be shown a page that is kept.
+const SCOPE: &str = "cacheScope";
+
 /// Things asked about at once.
 const TOGETHER: usize = 64;
 /// Things of one page that are asked about at all.
@@ -89,6 +92,7 @@ impl Filter {
         }
         let mut shown = shown.into_iter();
         things.retain(|_| shown.next().unwrap_or(false));
+        make_private(result);
         Ok(())
     }
 
@@ -138,6 +142,13 @@ impl Filter {
         tracing::info!(request_id = id, method = self.list.0, shown, hidden, "policy.filtered");
         if may.len() == group.len() { Ok(may) } else { Err(unanswered()) }
     }
+}
+
+/// Says that a page is its reader's alone, whether or not anything was cut from it: another's may be longer or shorter.
+fn make_private(result: &mut Json) {
+    let Json::Object(members) = result else { return };
+    members.retain(|(name, _)| name != SCOPE);
+    members.push((SCOPE.to_owned(), Json::String("private".to_owned())));
 }
 
 fn inner<'j>(json: &'j mut Json, name: &str) -> Option<&'j mut Json> {

@@ -139,6 +139,25 @@ async fn a_list_shows_what_may_be_called_and_nothing_else() {
     assert!(names(&none).is_empty());
 }
 
+// MCP 3: what is cut for one reader is shown to no other, and no page says otherwise.
+#[tokio::test]
+async fn a_cut_list_is_its_readers_alone() {
+    for scope in ["", r#""cacheScope":"public","#, r#""cacheScope":"private","#, r#""cacheScope":7,"#] {
+        for (says, things) in [(Says::Yes, r#"{"name":"a"}"#), (Says::No, r#"{"name":"a"}"#), (Says::Yes, "")]
+        {
+            let list = format!(
+                r#"{{"jsonrpc":"2.0","id":"x","result":{{{scope}"tools":[{things}],"nextCursor":"2","ttlMs":300000}}}}"#
+            );
+            let (cut, _) = filtered(says, &list).await;
+            assert_eq!(cut["result"]["cacheScope"], "private", "{list}");
+            assert_eq!(
+                (&cut["result"]["nextCursor"], &cut["result"]["ttlMs"]),
+                (&"2".into(), &300_000.into())
+            );
+        }
+    }
+}
+
 // COAZ-FW-43: no answer, no list.
 #[tokio::test]
 async fn a_list_that_cannot_be_judged_is_refused() {

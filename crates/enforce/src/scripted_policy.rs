@@ -5,7 +5,7 @@
 use crate::access_token::{AccessTokens, TokenFault};
 use crate::call::Incoming;
 use crate::enforcement::{Enforcement, Policed};
-use crate::policy::{Lister, Mappings, Policy, PolicySettings};
+use crate::policy::{Filter, Lister, Mappings, Policy, PolicySettings, Question};
 use crate::resource::ResourceSettings;
 use crate::scripted::{post, settings};
 use async_trait::async_trait;
@@ -14,6 +14,7 @@ use sayso_coaz::answer::{AnswerFault, Decision, Decisions};
 use sayso_coaz::authzen::{Object, Request};
 use sayso_coaz::{Deciding, DecisionPoint, Fault, Settings, Why};
 use sayso_protocol::json::Limits;
+use sayso_protocol::method::Revision;
 use sayso_protocol::{Json, Timestamp};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -192,6 +193,23 @@ pub(crate) fn claiming(point: &Arc<Point>, claim: &str) -> Arc<Policy> {
 pub(crate) fn policed(policy: Arc<Policy>) -> ResourceSettings {
     let enforcement = Enforcement::Coaz(Policed { policy, tokens: Arc::new(Tokens) });
     ResourceSettings { enforcement, tools: vec![], ..settings() }
+}
+
+/// How the answer to a `tools/list` is cut by what this point says, where one tool declares a mapping.
+pub(crate) fn filtering(point: &Arc<Point>) -> Filter {
+    let page = r#"{"tools":[{"name":"b","inputSchema":{"x-authzen-mapping":{"evaluation":{
+        "action":{"name":"pay"},"resource":{"type":"account","id":"$params.arguments.account"}}}}}]}"#;
+    filtering_by(point, Mappings::fixed(&[json(page)]).unwrap())
+}
+
+/// The same by these mappings.
+pub(crate) fn filtering_by(point: &Arc<Point>, mappings: Mappings) -> Filter {
+    let body = br#"{"jsonrpc":"2.0","id":"x","method":"tools/list"}"#;
+    let message = sayso_protocol::message::parse(body, Limits::default()).unwrap();
+    let token = json(r#"{"sub":"u-ann","client_id":"agent-7"}"#);
+    let (headers, revision) = (http::HeaderMap::new(), Revision::V20260728);
+    let question = Question { message: &message, headers: &headers, revision, token: &token, observer: None };
+    policy(point, mappings, &[], true).filter(&question).unwrap()
 }
 
 /// The same request, by whoever holds this token.

@@ -28,6 +28,10 @@ const LISTS: [(&str, &str, &str, &str, &str); 5] = [
 
 /// Who may be shown a page that is kept.
 const SCOPE: &str = "cacheScope";
+/// What a page says beside its things, but for that.
+const BESIDE: [&str; 4] = [META, "nextCursor", "resultType", "ttlMs"];
+const META: &str = "_meta";
+const OF_MCP: &str = "io.modelcontextprotocol/";
 
 /// Things asked about at once.
 const TOGETHER: usize = 64;
@@ -92,7 +96,8 @@ impl Filter {
         }
         let mut shown = shown.into_iter();
         things.retain(|_| shown.next().unwrap_or(false));
-        make_private(result);
+        make_private(result, member);
+        keep(answer, |name| ["jsonrpc", "id", "result"].contains(&name));
         Ok(())
     }
 
@@ -145,10 +150,23 @@ impl Filter {
 }
 
 /// Says that a page is its reader's alone, whether or not anything was cut from it: another's may be longer or shorter.
-fn make_private(result: &mut Json) {
-    let Json::Object(members) = result else { return };
-    members.retain(|(name, _)| name != SCOPE);
-    members.push((SCOPE.to_owned(), Json::String("private".to_owned())));
+/// Beside its things it keeps what MCP gives a meaning; a count of them, say, would tell what is not there.
+fn make_private(result: &mut Json, things: &str) {
+    keep(result, |name| name == things || BESIDE.contains(&name));
+    if let Some(meta) = inner(result, META) {
+        keep(meta, |name| name.starts_with(OF_MCP));
+    }
+    if let Json::Object(members) = result {
+        members.push((SCOPE.to_owned(), Json::String("private".to_owned())));
+    }
+}
+
+/// Drops the members of other names, and whatever is no object altogether.
+fn keep(json: &mut Json, which: impl Fn(&str) -> bool) {
+    match json {
+        Json::Object(members) => members.retain(|(name, _)| which(name)),
+        other => *other = Json::Object(Vec::new()),
+    }
 }
 
 fn inner<'j>(json: &'j mut Json, name: &str) -> Option<&'j mut Json> {

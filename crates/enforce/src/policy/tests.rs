@@ -3,7 +3,7 @@
 #![cfg(feature = "coaz")]
 
 use super::*;
-use crate::scripted_policy::{Lists, Point, Says, json, policy};
+use crate::scripted_policy::{Lists, Point, Says, filtering, json};
 use sayso_coaz::Fault;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -95,22 +95,8 @@ async fn a_tool_listed_twice_or_malformed_is_refused() {
 }
 
 async fn filtered(says: Says, answer: &str) -> (serde_json::Value, Arc<Point>) {
-    let page = r#"{"tools":[{"name":"b","inputSchema":{"x-authzen-mapping":{"evaluation":{
-        "action":{"name":"pay"},"resource":{"type":"account","id":"$params.arguments.account"}}}}}]}"#;
     let point = Point::saying(says);
-    let policy = policy(&point, Mappings::fixed(&[json(page)]).unwrap(), &[], true);
-    let body = br#"{"jsonrpc":"2.0","id":"x","method":"tools/list"}"#;
-    let message = sayso_protocol::message::parse(body, sayso_protocol::json::Limits::default()).unwrap();
-    let token = json(r#"{"sub":"u-ann","client_id":"agent-7"}"#);
-    let question = Question {
-        message: &message,
-        headers: &HeaderMap::new(),
-        revision: Revision::V20260728,
-        token: &token,
-        observer: None,
-    };
-    let filter = policy.filter(&question).unwrap();
-    let cut = filter.apply(Some(answer.as_bytes())).await;
+    let cut = filtering(&point).apply(Some(answer.as_bytes())).await;
     (serde_json::from_slice(&cut).unwrap(), point)
 }
 
@@ -155,6 +141,29 @@ async fn a_cut_list_is_its_readers_alone() {
                 (&"2".into(), &300_000.into())
             );
         }
+    }
+}
+
+// COAZ-FW-43: nor is there a word beside it that tells how long it was.
+#[tokio::test]
+async fn nothing_beside_a_cut_list_tells_what_was_cut() {
+    let whole = r#"{"jsonrpc":"2.0","id":"x","count":2,"result":{"resultType":"complete","total":2,"names":["a","b"],
+        "_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"},"com.example/total":2},
+        "tools":[{"name":"a","_meta":{"com.example/x":1}},{"name":"b"}]}}"#;
+    let (cut, _) = filtered(Says::FirstOnly, whole).await;
+    let wanted = serde_json::json!({
+        "jsonrpc": "2.0", "id": "x",
+        "result": {
+            "resultType": "complete", "cacheScope": "private",
+            "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "s", "version": "1"}},
+            "tools": [{"name": "a", "_meta": {"com.example/x": 1}}],
+        },
+    });
+    assert_eq!(cut, wanted);
+    for odd in [r#""_meta":7,"#, r#""_meta":["b"],"#] {
+        let (cut, _) =
+            filtered(Says::Yes, &whole.replacen("\"_meta\":{\"io", &format!("{odd}\"x\":{{\"io"), 1)).await;
+        assert_eq!(cut["result"]["_meta"], serde_json::json!({}), "{odd}");
     }
 }
 

@@ -285,6 +285,36 @@ def test_a_list_shows_what_may_be_called(tmp_path):
         refused(stand.ask("tools/list"), -32603, "pdp_unavailable")
 
 
+def test_a_list_is_cut_or_refused(tmp_path):  # COAZ-FW-43 D-36
+    """Marked as its reader's alone, with no word beside it of what was cut; and without mappings no list at all."""
+    class Frank(Shop):
+        unlisted = False
+
+        class Handler(canary.Handler):
+            def answer(self, body, headers=()):
+                super().answer(body, [*headers, ("ETag", '"three"'), ("X-Total-Count", "3")])
+
+        def __init__(self):
+            super().__init__(handler=self.Handler)
+
+        def _result(self, message):
+            if message["method"] == "tools/list" and self.unlisted and message["id"] != 7:
+                return {"tools": "none of your business"}
+            said = super()._result(message)
+            return said | {"cacheScope": "public", "total": 3} if message["method"] == "tools/list" else said
+
+    with Stand(tmp_path, shop=Frank(), wishes={"filter_lists": True}) as stand:
+        stand.engine.answer = lambda body: body["resource"]["id"] != "pay"
+        response = stand.ask("tools/list")
+        assert [tool["name"] for tool in result(response)["tools"]] == ["look"]
+        assert set(result(response)) == {"tools", "ttlMs", "cacheScope"}
+        assert result(response)["cacheScope"] == "private"
+        assert response.header("etag") is None and response.header("x-total-count") is None
+        stand.shop.unlisted = True
+        time.sleep(1.2)  # Longer than the last listing holds.
+        refused(stand.ask("tools/list"), -32603, "mapping_unavailable")
+
+
 class Remembering(Shop):
     """The same, with sessions for older clients."""
 

@@ -83,7 +83,7 @@ impl Filter {
         let listed = self.policy.mappings().current().await;
         let now = self.policy.mappings().now();
         let asked: Vec<Option<Evaluation>> =
-            things.iter().map(|thing| self.about(thing, &listed.registry, now)).collect();
+            things.iter().map(|thing| self.about(thing, &listed.registry, now)).collect::<Result<_, _>>()?;
         let mut shown = vec![false; things.len()];
         let askable: Vec<(usize, Evaluation)> =
             asked.into_iter().enumerate().filter_map(|(at, asked)| Some((at, asked?))).collect();
@@ -101,10 +101,11 @@ impl Filter {
         Ok(())
     }
 
-    /// What is asked about one thing; nothing where it cannot be had at all.
-    fn about(&self, thing: &Json, registry: &Registry, now: i64) -> Option<Evaluation> {
+    /// What is asked about one thing; nothing where it cannot be had at all. Without a listing
+    /// that is no answer about the things but a fault: nobody can say what to ask.
+    fn about(&self, thing: &Json, registry: &Registry, now: i64) -> Result<Option<Evaluation>, Fault> {
         let (_, _, method, named, parameter) = *self.list;
-        let name = thing.get(named)?.as_str()?.to_owned();
+        let Some(name) = thing.get(named).and_then(Json::as_str).map(str::to_owned) else { return Ok(None) };
         let params = Json::Object(vec![(parameter.to_owned(), Json::String(name))]);
         let operation = Operation { method, params: Some(&params), is_request: true };
         let undeclared = Registry::undeclared();
@@ -114,8 +115,12 @@ impl Filter {
             Why::Expression { .. } | Why::NoValue | Why::NotAString | Why::Empty => project(&undeclared),
             _ => Err(fault),
         });
-        let Ok(Projection::Ask(asked)) = projected else { return None };
-        match asked.request {
+        let asked = match projected {
+            Ok(Projection::Ask(asked)) => asked,
+            Err(fault) if matches!(fault.why, Why::Unlisted) => return Err(fault),
+            Ok(Projection::PassThrough) | Err(_) => return Ok(None),
+        };
+        Ok(match asked.request {
             Request::Evaluation(one) => Some(*one),
             // All of them would have to be yes; what a list shows is asked about by one question each.
             Request::Evaluations(_) => match project(&undeclared) {
@@ -125,7 +130,7 @@ impl Filter {
                 },
                 _ => None,
             },
-        }
+        })
     }
 
     /// Which of these may be had.

@@ -3,7 +3,7 @@
 #![cfg(feature = "coaz")]
 
 use super::*;
-use crate::scripted_policy::{Lists, Point, Says, filtering, json};
+use crate::scripted_policy::{Lists, Point, Says, filtering, filtering_by, json};
 use sayso_coaz::Fault;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -123,6 +123,22 @@ async fn a_list_shows_what_may_be_called_and_nothing_else() {
     assert_eq!(names(&some), ["a"]);
     let (none, _) = filtered(Says::No, LIST).await;
     assert!(names(&none).is_empty());
+}
+
+// COAZ-MCP-04, D-36: without mappings nobody can say what may be called, and a list of nothing would say that.
+#[tokio::test]
+async fn without_a_listing_no_list_is_cut() {
+    let lost = Lists::these(&[PLAIN]);
+    *lost.pages.lock().unwrap() = None;
+    for mappings in [Mappings::unknown(), learning(&lost)] {
+        let point = Point::saying(Says::Yes);
+        let cut = filtering_by(&point, mappings).apply(Some(LIST.as_bytes())).await;
+        let answer: serde_json::Value = serde_json::from_slice(&cut).unwrap();
+        let error = &answer["error"];
+        assert_eq!((&answer["id"], &error["code"]), (&"x".into(), &(-32603).into()), "{answer}");
+        assert_eq!(error["data"]["coaz"]["category"], "mapping_unavailable");
+        assert!(answer.get("result").is_none() && point.bodies().is_empty());
+    }
 }
 
 // MCP 3: what is cut for one reader is shown to no other, and no page says otherwise.

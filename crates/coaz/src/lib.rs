@@ -122,6 +122,12 @@ impl Engine {
         Ok(Engine { settings, defaults })
     }
 
+    /// The claim of a token that names its subject: `sub`, or another that is designated for its issuer (binding 3.1).
+    #[must_use]
+    pub fn subject_claim(&self, token: &Json) -> &str {
+        self.settings.claim(token)
+    }
+
     /// What is to be done with a message whose token was validated. `now` is in milliseconds, on the clock of the
     /// registry's freshness.
     ///

@@ -1,0 +1,48 @@
+"""What one request may cost whoever decides, embedded in a gateway or served, whatever it holds and whoever wrote the mapping;
+and that one caller's requests leave everybody else's as they were."""
+
+import json
+from cast import result
+from test_coaz_hosts import Shop, Stand, refused
+from test_pdp import ALLOW, CALL, Pdp
+from wire import send
+
+
+def peak(process):
+    """The most memory a process has held, in MiB."""
+    with open(f"/proc/{process.pid}/status") as status:
+        (line,) = [line for line in status if line.startswith("VmHWM")]
+    return int(line.split()[1]) >> 10
+
+
+class Greedy(Shop):
+    """Its tools declare mappings of so many decisions, each with all arguments of the call."""
+
+    def _result(self, message):
+        answer = super()._result(message)
+        if message["method"] == "tools/list":
+            for count in (64, 65, 20_000):
+                mapping = {"evaluations": {
+                    "action": {"name": "tools/call"}, "resource": {"type": "tool", "id": "x"},
+                    "context": {"p": "$params.arguments"}, "evaluations": [{}] * count}}
+                answer["tools"].append({"name": f"ask-{count}", "inputSchema": {
+                    "type": "object", "x-authzen-mapping": mapping}})
+        return answer
+
+
+def test_a_server_does_not_choose_what_a_call_of_its_tool_costs(tmp_path):  # COAZ-MCP-22 COAZ-MCP-85
+    policies = tmp_path / "policies"
+    policies.mkdir()
+    (policies / "a.cedar").write_text(ALLOW)
+    with Stand(tmp_path, settings={"pdp.policies": str(policies)}, wishes={"pdp": "embedded"},
+               shop=Greedy()) as stand:
+        def ask(count):
+            return stand.ask(name=f"ask-{count}", params={"name": f"ask-{count}", "arguments": {"x": [0] * 30_000}})
+
+        result(stand.ask())
+        before, forwarded = peak(stand.role.process), stand.shop.calls()
+        for count in (65, 20_000):
+            assert "64" in refused(ask(count), -32602, "mapping_error")["message"]
+        assert stand.shop.calls() == forwarded, "nothing is forwarded"
+        result(ask(64))
+        assert peak(stand.role.process) - before < 50, peak(stand.role.process)

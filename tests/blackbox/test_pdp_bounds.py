@@ -2,6 +2,11 @@
 and that one caller's requests leave everybody else's as they were."""
 
 import json
+import threading
+import time
+
+import pytest
+
 from cast import result
 from test_coaz_hosts import Shop, Stand, refused
 from test_pdp import ALLOW, CALL, Pdp
@@ -46,3 +51,33 @@ def test_a_server_does_not_choose_what_a_call_of_its_tool_costs(tmp_path):  # CO
         assert stand.shop.calls() == forwarded, "nothing is forwarded"
         result(ask(64))
         assert peak(stand.role.process) - before < 50, peak(stand.role.process)
+
+
+ROLES = "entity identity { admin?: Bool };"
+ADMIN = "permit (principal is identity, action, resource) when { principal has admin && principal.admin };"
+
+
+def test_a_file_that_goes_missing_makes_no_request_believed(tmp_path):  # COAZ-FW-38 COAZ-MCP-63
+    def admin(name):
+        return [{"uid": {"type": "identity", "id": name}, "attrs": {"admin": True}, "parents": []}]
+
+    eve = CALL | {"subject": {"type": "identity", "id": "eve", "properties": {"admin": True}}}
+    root = CALL | {"subject": {"type": "identity", "id": "root"}}
+    files = {"a.cedar": ADMIN, "schema.cedarschema": ROLES, "entities.json": json.dumps(admin("root"))}
+    with Pdp.running(tmp_path, files) as pdp:
+        assert (pdp.decides(eve), pdp.decides(root)) == (False, True)
+        assert pdp.said("policies.taken")["listed"] == "identity"
+        pdp.save("entities.json", "[]")
+        refusal = pdp.said("policies.refused")
+        assert refusal["level"] == "ERROR" and "holds no entity" in refusal["reason"], refusal
+        assert (pdp.decides(eve), pdp.decides(root)) == (False, True)
+        pdp.save("entities.json", files["entities.json"])
+        time.sleep(3)
+        (pdp.policies / "entities.json").rename(pdp.policies / "entities.json.new")
+        time.sleep(3)
+        assert "no entity of type `identity` any more" in pdp.said("policies.refused")["reason"]
+        assert (pdp.decides(eve), pdp.decides(root)) == (False, True)
+        pdp.save("entities.json", json.dumps(admin("mallory")))
+        pdp.soon(False, root)
+        assert pdp.decides(eve) is False
+        assert pdp.stop() == 0

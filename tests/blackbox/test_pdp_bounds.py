@@ -81,3 +81,27 @@ def test_a_file_that_goes_missing_makes_no_request_believed(tmp_path):  # COAZ-F
         pdp.soon(False, root)
         assert pdp.decides(eve) is False
         assert pdp.stop() == 0
+
+
+ARITHMETIC = """entity account;
+action "pay" appliesTo { principal: [identity], resource: [account], context: { amount?: Long, agent?: String } };
+"""
+CAP = """permit (principal, action, resource);
+forbid (principal, action == Action::"pay", resource) when { context has amount && context.amount * 100 > 1000000 };
+"""
+
+
+def test_messages_an_engine_chokes_on_leave_those_of_others_alone(tmp_path):  # COAZ-MCP-80 COAZ-MCP-85
+    with Pdp.running(tmp_path / "pdp", {"a.cedar": CAP, "schema.cedarschema": ARITHMETIC}) as pdp, \
+            Stand(tmp_path, settings={"pdp.url": pdp.ready["pdp"]}) as stand:
+        def pay(amount, who):
+            params = {"name": "pay", "arguments": {"account": "a1", "amount": amount}}
+            return stand.ask(name="pay", params=params, token=stand.token(sub=who))
+
+        result(pay(1, "u-ann"))
+        before = stand.shop.calls()
+        for _ in range(12):
+            refused(pay(9223372036854775807, "u-eve"), -32603, "pdp_unavailable")
+        assert stand.shop.calls() == before
+        refused(pay(999999, "u-ann"), -32001, "denied")
+        result(pay(1, "u-ann"))

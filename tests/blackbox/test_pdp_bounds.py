@@ -2,6 +2,7 @@
 and that one caller's requests leave everybody else's as they were."""
 
 import json
+import socket
 import threading
 import time
 
@@ -11,6 +12,12 @@ from cast import result
 from test_coaz_hosts import Shop, Stand, refused
 from test_pdp import ALLOW, CALL, Pdp
 from wire import send
+
+
+@pytest.fixture
+def pdp(tmp_path):
+    with Pdp.running(tmp_path, {"a.cedar": ALLOW}) as running:
+        yield running
 
 
 def peak(process):
@@ -51,6 +58,57 @@ def test_a_server_does_not_choose_what_a_call_of_its_tool_costs(tmp_path):  # CO
         assert stand.shop.calls() == forwarded, "nothing is forwarded"
         result(ask(64))
         assert peak(stand.role.process) - before < 50, peak(stand.role.process)
+
+
+def test_what_entries_share_is_there_once(tmp_path):  # COAZ-MCP-22
+    top = CALL | {"context": {"x": [0] * 450_000}}
+    many = json.dumps(top | {"evaluations": [{}] * 256}, separators=(",", ":")).encode()
+    with Pdp.running(tmp_path, {"a.cedar": ALLOW}) as pdp:
+        answers = []
+
+        def ask():
+            answers.append(pdp.post(many, url=pdp.ready["evaluations"]))
+
+        began, asking = time.monotonic(), [threading.Thread(target=ask) for _ in range(4)]
+        for thread in asking:
+            thread.start()
+        health = []
+        while any(thread.is_alive() for thread in asking):
+            at = time.monotonic()
+            assert send("GET", pdp.ready["pdp"] + "/health").status == 200
+            health.append(time.monotonic() - at)
+        for thread in asking:
+            thread.join()
+        assert all(answer.status == 200 for answer in answers), answers
+        for answer in answers:
+            assert [one["decision"] for one in answer.json()["evaluations"]] == [True] * 256
+        assert max(health, default=0) < 2 and time.monotonic() - began < 20, (health, time.monotonic() - began)
+        assert peak(pdp.process) < 400, peak(pdp.process)
+
+
+def test_unfinished_bodies_have_a_room_and_others_are_answered(pdp):  # D-10
+    host = pdp.ready["pdp"].removeprefix("http://")
+    address, port = host.rsplit(":", 1)
+    head = (f"POST /access/v1/evaluation HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {1 << 20}\r\n\r\n").encode()
+    slow = []
+    try:
+        for _ in range(200):
+            slow.append(socket.create_connection((address, int(port)), 5))
+            slow[-1].sendall(head + b" " * 100_000)
+        time.sleep(1)
+        assert peak(pdp.process) < 100, peak(pdp.process)
+        assert pdp.decides() is True, "small ones need no room"
+        large = json.dumps(CALL).encode() + b" " * 100_000
+        response = pdp.post(large)
+        assert response.status == 429 and b"ask again" in response.body, response
+    finally:
+        for connection in slow:
+            connection.close()
+    deadline = time.monotonic() + 10
+    while pdp.post(large).status != 200:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 ROLES = "entity identity { admin?: Bool };"

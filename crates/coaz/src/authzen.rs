@@ -189,6 +189,23 @@ impl Evaluation {
     }
 }
 
+impl Entity {
+    /// Reads a subject or a resource, if it is one.
+    #[must_use]
+    pub fn read(value: &Json) -> Option<Entity> {
+        let text = |name: &str| value.get(name)?.as_str().map(str::to_owned);
+        Some(Entity { kind: text("type")?, id: text("id")?, properties: properties(value)? })
+    }
+}
+
+impl Action {
+    /// Reads an action, if it is one.
+    #[must_use]
+    pub fn read(value: &Json) -> Option<Action> {
+        Some(Action { name: value.get("name")?.as_str()?.to_owned(), properties: properties(value)? })
+    }
+}
+
 impl Entry {
     fn read(body: &Json) -> Result<Entry, NotARequest> {
         if !matches!(body, Json::Object(_)) {
@@ -196,9 +213,11 @@ impl Entry {
         }
         let part = |name: &'static str| body.get(name);
         Ok(Entry {
-            subject: part("subject").map(|it| entity(it).ok_or(NotARequest("subject"))).transpose()?,
-            action: part("action").map(|it| action(it).ok_or(NotARequest("action"))).transpose()?,
-            resource: part("resource").map(|it| entity(it).ok_or(NotARequest("resource"))).transpose()?,
+            subject: part("subject").map(|it| Entity::read(it).ok_or(NotARequest("subject"))).transpose()?,
+            action: part("action").map(|it| Action::read(it).ok_or(NotARequest("action"))).transpose()?,
+            resource: part("resource")
+                .map(|it| Entity::read(it).ok_or(NotARequest("resource")))
+                .transpose()?,
             context: part("context").map(|it| object(it).ok_or(NotARequest("context"))).transpose()?,
         })
     }
@@ -277,13 +296,4 @@ fn object(value: &Json) -> Option<Object> {
 /// The properties of something; present and no object is a fault.
 fn properties(value: &Json) -> Option<Option<Object>> {
     value.get("properties").map_or(Some(None), |it| object(it).map(Some))
-}
-
-fn entity(value: &Json) -> Option<Entity> {
-    let text = |name: &str| value.get(name)?.as_str().map(str::to_owned);
-    Some(Entity { kind: text("type")?, id: text("id")?, properties: properties(value)? })
-}
-
-fn action(value: &Json) -> Option<Action> {
-    Some(Action { name: value.get("name")?.as_str()?.to_owned(), properties: properties(value)? })
 }

@@ -38,7 +38,7 @@ mod template;
 use sayso_protocol::Json;
 use sayso_protocol::canon::S256;
 
-pub use decision_point::{Deciding, DecisionPoint};
+pub use decision_point::{Deciding, DecisionPoint, Tally};
 pub use defaults::{DefaultShape, EXTRA_DEFAULTS, IDENTITY, default_shapes, passes};
 pub use expr::{BUDGET, Expression, ExpressionFault, MAX_DEPTH, MAX_NODES, MAX_RESULT, MAX_SOURCE};
 pub use fault::{Category, Fault, Why};

@@ -4,12 +4,13 @@ use super::fault::{BadPolicies, BadPolicy};
 use super::folder::{ENTITIES_NAME, Found, Text};
 use super::question::{Question, Unheld};
 use super::schema;
-use super::shape::Record;
+use super::shape::{Meter, Record};
 use cedar_policy::{
     AuthorizationError, Authorizer, Decision as Effective, Entities, EntityTypeName, EntityUid, Policy,
     PolicyId, PolicySet, Schema, ValidationMode, Validator,
 };
 use miette::Diagnostic;
+use sayso_coaz::Tally;
 use sayso_coaz::answer::{AnswerFault, Decision};
 use sayso_coaz::authzen::{Evaluation, Object};
 use sayso_protocol::Json;
@@ -102,8 +103,13 @@ impl Policies {
     }
 
     /// Decides on one request. What the schema does not know is denied: no policy can be about it.
-    pub(super) fn decide(&self, asked: &Evaluation, request_id: &str) -> Result<Decision, Unheld> {
-        let question = match Question::read(self, asked)? {
+    pub(super) fn decide(
+        &self,
+        asked: &Evaluation,
+        request_id: &str,
+        tally: &Tally,
+    ) -> Result<Decision, Unheld> {
+        let question = match Question::read(self, asked, &mut Meter::new(tally))? {
             Ok(question) => question,
             Err(unknown) => {
                 tracing::info!(request = request_id, decision = false, unknown, "policy.decided");

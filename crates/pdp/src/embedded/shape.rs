@@ -7,6 +7,7 @@ use super::number;
 use super::question::Unheld;
 use cedar_policy::{EntityId, EntityTypeName, EntityUid, RestrictedExpression};
 use cedar_policy_core::validator::types::{Attributes, EntityKind, Type};
+use sayso_coaz::Tally;
 use sayso_coaz::answer::AnswerFault;
 use sayso_protocol::Json;
 use sayso_protocol::json::Limits;
@@ -39,18 +40,17 @@ struct Attribute {
     required: bool,
 }
 
-/// What is left of the bound of one request.
-pub(super) struct Meter(usize);
+/// What one request may put into attributes, of all its decisions together.
+pub(super) struct Meter<'a>(&'a Tally);
 
-impl Meter {
-    pub(super) fn new() -> Self {
-        Self(MOST)
+impl<'a> Meter<'a> {
+    pub(super) fn new(tally: &'a Tally) -> Self {
+        Self(tally)
     }
 
     fn take(&mut self, bytes: usize, place: &str) -> Result<(), Unheld> {
-        let left = self.0.checked_sub(VALUE + bytes);
-        self.0 = left.ok_or_else(|| AnswerFault::TooMuch.at(place))?;
-        Ok(())
+        let room = self.0.take(VALUE.saturating_add(bytes), MOST);
+        if room { Ok(()) } else { Err(AnswerFault::TooMuch.at(place)) }
     }
 }
 
@@ -82,7 +82,7 @@ impl Shape {
         })
     }
 
-    fn put(&self, value: &Json, place: &str, meter: &mut Meter) -> Result<RestrictedExpression, Unheld> {
+    fn put(&self, value: &Json, place: &str, meter: &mut Meter<'_>) -> Result<RestrictedExpression, Unheld> {
         meter.take(value.as_str().map_or(0, str::len), place)?;
         let unfit = || AnswerFault::Unfit.at(place);
         match (self, value) {
@@ -111,7 +111,7 @@ impl Shape {
                 Ok(RestrictedExpression::new_set(values.collect::<Result<Vec<_>, _>>()?))
             }
             (Shape::Record(record), members @ Json::Object(_)) => {
-                let members = record.put(Some(members), place, meter)?;
+                let members = record.put(|name| members.get(name), place, meter)?;
                 RestrictedExpression::new_record(members).map_err(|_| unfit())
             }
             _ => Err(unfit()),
@@ -137,23 +137,17 @@ impl Record {
         }
     }
 
-    /// Whether there is an attribute of this name.
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.0.contains_key(name)
-    }
-
-    /// Puts what is declared of an object into it.
-    pub(super) fn put(
+    /// Puts what is declared of an object into it; nothing else of the object is looked at.
+    pub(super) fn put<'v>(
         &self,
-        members: Option<&Json>,
+        member: impl Fn(&str) -> Option<&'v Json>,
         place: &str,
-        meter: &mut Meter,
+        meter: &mut Meter<'_>,
     ) -> Result<Vec<(String, RestrictedExpression)>, Unheld> {
         let mut all = Vec::with_capacity(self.0.len());
         for (name, attribute) in &self.0 {
             let inside = || format!("{place}.{name}");
-            let value = members.and_then(|members| members.get(name));
-            match value.filter(|value| !is_null(value, name)) {
+            match member(name).filter(|value| !is_null(value, name)) {
                 Some(value) => all.push((name.clone(), attribute.shape.put(value, &inside(), meter)?)),
                 None if attribute.required => return Err(AnswerFault::Unfit.at(&inside())),
                 None => {}

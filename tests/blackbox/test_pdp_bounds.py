@@ -111,6 +111,27 @@ def test_unfinished_bodies_have_a_room_and_others_are_answered(pdp):  # D-10
         time.sleep(0.1)
 
 
+SCHEMA = """entity account;
+action "pay" appliesTo { principal: [identity], resource: [account], context: { tags?: Set<String>, note?: String } };
+"""
+
+
+def test_nulls_are_said_once_for_a_request(tmp_path):  # COAZ-FW-22
+    pay = {"subject": {"type": "identity", "id": "a"}, "action": {"name": "pay"},
+           "resource": {"type": "account", "id": "1"}}
+    with Pdp.running(tmp_path, {"a.cedar": ALLOW, "schema.cedarschema": SCHEMA}) as pdp:
+        few = pay | {"context": {"tags": [None] * 12_000 + ["a"], "note": None}}
+        assert pdp.decides(few) is True
+        said = pdp.said("policy.null_left_out")
+        assert (said["level"], said["count"], said["place"]) == ("WARN", 12_001, "context.note"), said
+        many = pdp.post(pay | {"context": {"tags": [None] * 150_000}})
+        assert many.status == 400 and b"context.tags" in many.body, many
+        several = pay | {"context": {"note": None}, "evaluations": [{}] * 200}
+        assert pdp.post(several, url=pdp.ready["evaluations"]).status == 200
+        assert pdp.stop() == 0
+        assert pdp.logged().count("policy.null_left_out") == 3
+
+
 ROLES = "entity identity { admin?: Bool };"
 ADMIN = "permit (principal is identity, action, resource) when { principal has admin && principal.admin };"
 

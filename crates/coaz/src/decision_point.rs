@@ -3,7 +3,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::answer::Decisions;
 use crate::authzen::Request;
@@ -34,13 +34,22 @@ pub trait DecisionPoint: Send + Sync {
 
 /// What was taken by all decisions of one request, in whatever measure the decision point has.
 #[derive(Debug, Default)]
-pub struct Tally(AtomicUsize);
+pub struct Tally {
+    taken: AtomicUsize,
+    told: AtomicBool,
+}
 
 impl Tally {
     /// Takes so much, unless that makes more than `most` of all; then nothing is taken.
     #[must_use]
     pub fn take(&self, much: usize, most: usize) -> bool {
         let more = |taken: usize| taken.checked_add(much).filter(|taken| *taken <= most);
-        self.0.try_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+        self.taken.try_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    /// Whether nobody asked this before: for what is said once of a request, whatever its decisions have of it.
+    #[must_use]
+    pub fn is_first(&self) -> bool {
+        !self.told.swap(true, Ordering::Relaxed)
     }
 }

@@ -109,7 +109,10 @@ impl Policies {
         request_id: &str,
         tally: &Tally,
     ) -> Result<Decision, Unheld> {
-        let question = match Question::read(self, asked, &mut Meter::new(tally))? {
+        let mut meter = Meter::new(tally);
+        let question = Question::read(self, asked, &mut meter);
+        meter.tell(request_id);
+        let question = match question? {
             Ok(question) => question,
             Err(unknown) => {
                 tracing::info!(request = request_id, decision = false, unknown, "policy.decided");

@@ -40,17 +40,39 @@ struct Attribute {
     required: bool,
 }
 
-/// What one request may put into attributes, of all its decisions together.
-pub(super) struct Meter<'a>(&'a Tally);
+/// What one request may put into attributes, of all its decisions together; and what was null of one of them.
+pub(super) struct Meter<'a> {
+    tally: &'a Tally,
+    nulls: usize,
+    first: Option<String>,
+}
 
 impl<'a> Meter<'a> {
     pub(super) fn new(tally: &'a Tally) -> Self {
-        Self(tally)
+        Self { tally, nulls: 0, first: None }
     }
 
     fn take(&mut self, bytes: usize, place: &str) -> Result<(), Unheld> {
-        let room = self.0.take(VALUE.saturating_add(bytes), MOST);
+        let room = self.tally.take(VALUE.saturating_add(bytes), MOST);
         if room { Ok(()) } else { Err(AnswerFault::TooMuch.at(place)) }
+    }
+
+    /// Whether a value is there. Cedar has no null, so what is null is not; it is paid for as anything else.
+    fn is_there(&mut self, value: &Json, place: &str) -> Result<bool, Unheld> {
+        if *value != Json::Null {
+            return Ok(true);
+        }
+        self.take(0, place)?;
+        self.nulls += 1;
+        self.first.get_or_insert_with(|| place.to_owned());
+        Ok(false)
+    }
+
+    /// Says that something was null: once for a request, with the place of the first.
+    pub(super) fn tell(&self, request_id: &str) {
+        if let Some(place) = self.first.as_ref().filter(|_| self.tally.is_first()) {
+            tracing::warn!(request = request_id, place, count = self.nulls, "policy.null_left_out");
+        }
     }
 }
 
@@ -106,9 +128,13 @@ impl Shape {
                 )))
             }
             (Shape::Set(element), Json::Array(values)) => {
-                let kept = values.iter().filter(|value| !is_null(value, place));
-                let values = kept.map(|value| element.put(value, place, meter));
-                Ok(RestrictedExpression::new_set(values.collect::<Result<Vec<_>, _>>()?))
+                let mut all = Vec::new();
+                for value in values {
+                    if meter.is_there(value, place)? {
+                        all.push(element.put(value, place, meter)?);
+                    }
+                }
+                Ok(RestrictedExpression::new_set(all))
             }
             (Shape::Record(record), members @ Json::Object(_)) => {
                 let members = record.put(|name| members.get(name), place, meter)?;
@@ -146,11 +172,13 @@ impl Record {
     ) -> Result<Vec<(String, RestrictedExpression)>, Unheld> {
         let mut all = Vec::with_capacity(self.0.len());
         for (name, attribute) in &self.0 {
-            let inside = || format!("{place}.{name}");
-            match member(name).filter(|value| !is_null(value, name)) {
-                Some(value) => all.push((name.clone(), attribute.shape.put(value, &inside(), meter)?)),
-                None if attribute.required => return Err(AnswerFault::Unfit.at(&inside())),
-                None => {}
+            let place = format!("{place}.{name}");
+            match member(name) {
+                Some(value) if meter.is_there(value, &place)? => {
+                    all.push((name.clone(), attribute.shape.put(value, &place, meter)?));
+                }
+                _ if attribute.required => return Err(AnswerFault::Unfit.at(&place)),
+                _ => {}
             }
         }
         Ok(all)
@@ -160,15 +188,6 @@ impl Record {
 fn decimal(text: &str, place: &str) -> Result<RestrictedExpression, Unheld> {
     let text = number::decimal(text).ok_or_else(|| AnswerFault::Number.at(place))?;
     Ok(RestrictedExpression::new_decimal(text))
-}
-
-/// Cedar has no null; what is null is not there.
-fn is_null(value: &Json, name: &str) -> bool {
-    let null = *value == Json::Null;
-    if null {
-        tracing::warn!(name, "policy.null_left_out");
-    }
-    null
 }
 
 /// The id of an entity: its text, where the schema says of which type it is, or an object that says both.

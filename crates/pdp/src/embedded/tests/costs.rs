@@ -44,3 +44,18 @@ async fn all_decisions_of_a_request_have_one_meter() {
         assert!(embedded.decide(&asked(12_000), "r-1").await.is_ok());
     }
 }
+
+// D-35
+#[test]
+fn a_null_counts_as_a_value_that_is_there() {
+    let (_dir, embedded) = opened(&[("a.cedar", OPEN), ("schema.cedarschema", SCHEMA)]);
+    let ask = |nulls: usize| {
+        let mut tags = vec![json!("open")];
+        tags.resize(1 + nulls, json!(null));
+        let properties = json!({ "owner": "u-ann", "tags": tags });
+        json!({ "action": { "name": "delete" }, "resource": { "type": "document", "id": "d", "properties": properties } })
+    };
+    assert!(says(&embedded, ask(12_000)));
+    let (place, why) = fault(&embedded, ask(190_000));
+    assert_eq!((place.as_str(), why), ("resource.properties.tags", AnswerFault::TooMuch));
+}

@@ -73,7 +73,12 @@ impl HttpAuthority {
         let mut request = Request::post(endpoint).body(body).map_err(|_| Unavailable::Nonsense)?;
         *request.headers_mut() = headers;
         let response = self.fetch.send(request, Limits::DOCUMENT).await.map_err(unavailable)?;
-        self.made_of(&response)
+        let made = self.made_of(&response)?;
+        if made == Introduced::Known {
+            // A login that failed before, also within this second, is another one now.
+            self.login.anew().await;
+        }
+        Ok(made)
     }
 
     fn made_of(&self, response: &Response<Bytes>) -> Result<Introduced, Unavailable> {

@@ -60,11 +60,7 @@ impl HttpAuthority {
     pub async fn introduce(&self, resource_uri: &str, name: &str) -> Result<Introduced, Unavailable> {
         let advertised = self.metadata().await?.sayso_registration_endpoint.clone();
         let endpoint = advertised.unwrap_or_else(|| format!("{}{PATH}", self.issuer));
-        let said = Introduction {
-            owner: self.login.owner().clone(),
-            resource_uri: resource_uri.to_owned(),
-            name: name.to_owned(),
-        };
+        let said = Introduction::new(self.login.owner().clone(), resource_uri, name);
         let body = Bytes::from(serde_json::to_vec(&said).map_err(|_| Unavailable::Nonsense)?);
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));

@@ -1,11 +1,13 @@
 //! A connection's router: it says of every request where it came from; and of its line when a request is there in full,
 //! when its answer begins, and when that was taken. Who sends a body piece by piece has said nothing yet.
 
-use crate::Peer;
 use crate::crowd::{Line, Telling, Working};
+use crate::{HEAD_BYTES, Peer};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
+use axum::http::header::CONNECTION;
+use axum::http::{HeaderValue, StatusCode, Version};
 use axum::response::Response;
 use hyper::body::{Body as HttpBody, Bytes, Frame, SizeHint};
 use std::convert::Infallible;
@@ -39,6 +41,10 @@ where
     }
 
     fn call(&mut self, request: hyper::Request<B>) -> Self::Future {
+        if head_bytes(&request) > HEAD_BYTES {
+            let ends = request.version() < Version::HTTP_2;
+            return Box::pin(async move { Ok(too_large(ends)) });
+        }
         self.line.speak();
         let line = Arc::clone(&self.line);
         let work = Arc::new(Work { line: Arc::clone(&line), working: Mutex::default() });
@@ -118,6 +124,23 @@ impl HttpBody for Asked {
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
     }
+}
+
+/// How much a head says. Whether a larger one is noticed while it is read depends on the pieces it comes in.
+fn head_bytes<B>(request: &hyper::Request<B>) -> usize {
+    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
+    let lines = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
+    lines.fold(target, usize::saturating_add)
+}
+
+/// 431, which is the last answer of its connection where there is one request at a time.
+fn too_large(ends: bool) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+    if ends {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
 }
 
 /// An answer's body.

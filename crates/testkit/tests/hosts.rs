@@ -20,6 +20,8 @@ mod guard;
 mod hostile;
 #[path = "hosts/layer.rs"]
 mod layer;
+#[path = "hosts/listening.rs"]
+mod listening;
 #[path = "hosts/methods.rs"]
 mod methods;
 #[path = "hosts/pinned.rs"]

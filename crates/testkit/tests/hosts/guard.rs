@@ -12,9 +12,9 @@ use http::Request;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, DiscoverResult, ErrorData,
     InitializeRequestParams, InitializeResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities,
-    ServerConfig,
+    ServerConfig, SubscriptionFilter,
 };
-use rmcp::service::{RequestContext, RoleServer};
+use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::{ServerHandler, model::ProtocolVersion};
@@ -39,9 +39,8 @@ impl Server {
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(
-            ServerCapabilities::builder().enable_tools().enable_prompts().enable_resources().build(),
-        )
+        let can = ServerCapabilities::builder().enable_tools().enable_tool_list_changed().enable_prompts();
+        ServerConfig::new(can.enable_resources().enable_resources_subscribe().build())
     }
 
     async fn initialize(
@@ -74,6 +73,16 @@ impl ServerHandler for Server {
     ) -> Result<CallToolResponse, ErrorData> {
         self.note(&context);
         Ok(CallToolResult::success(Vec::new()).into())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(requested.clone())
+    }
+
+    /// What is heard was acknowledged by then.
+    async fn listen(&self, _context: SubscriptionContext) -> Result<(), ErrorData> {
+        self.0.note(http::HeaderMap::default());
+        Ok(())
     }
 }
 

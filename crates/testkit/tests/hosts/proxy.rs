@@ -13,6 +13,7 @@ use http::{HeaderMap, Request};
 use sayso_enforce::Authority;
 use sayso_gateway::{Gateway, GatewayConfig, ResourceConfig, router};
 use sayso_protocol::payload::edition::Edition;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tower::ServiceExt;
@@ -23,9 +24,12 @@ pub(crate) struct Proxy;
 pub(crate) fn canary() -> (Router, Behind) {
     let behind = Behind::default();
     let noted = behind.clone();
-    let answer = move |headers: HeaderMap| {
+    let answer = move |headers: HeaderMap, body: Bytes| {
         noted.note(headers);
-        async { r#"{"jsonrpc":"2.0","id":1,"result":{}}"# }
+        let said: Value = serde_json::from_slice(&body).unwrap_or_default();
+        // A subscription is acknowledged with what of it is heard.
+        let heard = said["params"].get("notifications").map(|heard| json!({ "notifications": heard }));
+        async move { json!({ "jsonrpc": "2.0", "id": 1, "result": heard.unwrap_or(json!({})) }).to_string() }
     };
     (Router::new().fallback(answer), behind)
 }

@@ -38,11 +38,11 @@ mod template;
 use sayso_protocol::Json;
 use sayso_protocol::canon::S256;
 
-pub use decision_point::{Deciding, DecisionPoint};
+pub use decision_point::{Deciding, DecisionPoint, Tally};
 pub use defaults::{DefaultShape, EXTRA_DEFAULTS, IDENTITY, default_shapes, passes};
 pub use expr::{BUDGET, Expression, ExpressionFault, MAX_DEPTH, MAX_NODES, MAX_RESULT, MAX_SOURCE};
 pub use fault::{Category, Fault, Why};
-pub use mapping::{MAX_MAPPING, MEMBER, Mapping};
+pub use mapping::{MAX_ENTRIES, MAX_MAPPING, MEMBER, Mapping};
 pub use operation::{NotASample, Operation, Sample};
 pub use registry::{Change, MAX_DECLARED, MAX_PAGES, MAX_TOOLS, NotAListing, Registry, lifetime};
 pub use resolve::{Notice, Warning};

@@ -219,7 +219,7 @@ impl Carrier {
         }
         let (sender, body) = (clearance.sender.take(), std::mem::take(&mut clearance.body));
         let sent = way.send(Sent { sender, head: &outward, body, spent: clearance.spent.as_ref() }).await;
-        let sent = sent.and_then(answered);
+        let sent = sent.and_then(answered).and_then(|response| taken(response, clearance.spent.is_some()));
         let mut response = match sent {
             _ if ends.is_some() => return ended(sent),
             Ok(response) => response,
@@ -311,6 +311,13 @@ fn answered<B>(response: Response<B>) -> Result<Response<B>, Broken> {
         return Err(Broken::Elsewhere);
     }
     Ok(passed_on(response))
+}
+
+/// An answer to a call that a grant was spent on may pass only if the server took the call: nobody would learn from its own
+/// refusal that the grant is gone (D-14).
+fn taken<B>(response: Response<B>, spent: bool) -> Result<Response<B>, Broken> {
+    let status = response.status();
+    if spent && !status.is_success() { Err(Broken::Status(status)) } else { Ok(response) }
 }
 
 /// An answer as the agent gets it: its body untouched, whatever streams through it.

@@ -75,6 +75,12 @@ impl Engine {
         let Unjudged { opened, revision, message } = said;
         let token = self.validate(resource, tokens.as_ref(), incoming).await?;
         let holder = Holder::of(&token, policy.subject_claim(&token));
+        // Where sessions are not seen to begin, none is anybody's: what is said in one stands by itself, and nobody takes
+        // back what may be another's.
+        if matches!(opened.said, Said::Cancel) && session.is_some_and(|session| !session.is_seen()) {
+            return Err(Stop::Fault(MessageFault::not_served(403, None)));
+        }
+        let session = session.filter(|session| session.is_seen());
         // Before it is looked at whose it is: should the session end meanwhile, this is closed.
         let closing = session.map(|session| session.closing());
         check_session(session, holder.as_ref(), &opened)?;
@@ -136,8 +142,12 @@ fn check_session(
             Code::InvalidRequest,
             "no stream of this session told that event, or too long ago; listen anew",
         ),
-        Said::Open | Said::Initialize | Said::Answer(_) | Said::Listen(_) | Said::End | Said::Unserved(_) => {
-            Ok(())
-        }
+        Said::Open
+        | Said::Initialize
+        | Said::Cancel
+        | Said::Answer(_)
+        | Said::Listen(_)
+        | Said::End
+        | Said::Unserved(_) => Ok(()),
     }
 }

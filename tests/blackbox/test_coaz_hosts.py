@@ -245,7 +245,7 @@ def test_tokens_that_are_not_good_here(stand):  # COAZ-MCP-81, case 35
 
 def test_without_a_listing_no_call_is_mapped(stand):  # D-36
     stand.shop.listed = False
-    time.sleep(0.5)  # Longer than the last one holds.
+    time.sleep(1.2)  # Longer than the last one holds.
     stand.forgotten()
     before = stand.shop.calls()
     refused(stand.ask(), -32603, "mapping_unavailable")
@@ -253,6 +253,18 @@ def test_without_a_listing_no_call_is_mapped(stand):  # D-36
     result(stand.ask("prompts/list"))
     stand.shop.listed = True
     result(stand.ask())
+
+
+def test_a_listing_that_hardly_holds_is_a_listing(tmp_path):  # LST-08
+    class Hasty(Shop):
+        def _result(self, message):
+            said = super()._result(message)
+            return said | {"ttlMs": 1} if message["method"] == "tools/list" else said
+
+    with Stand(tmp_path, shop=Hasty()) as stand:
+        stand.engine.pause = 0.03
+        for _ in range(6):
+            result(stand.ask())
 
 
 def test_every_decision_is_told_once_and_no_value_with_it(stand):

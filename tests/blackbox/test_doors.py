@@ -313,12 +313,34 @@ def test_a_name_bound_anew_reaches_no_loopback_listener(door):  # D-16
         assert statuses(answer) == [403] and b"access-control-" not in answer.lower(), answer
 
 
-@pytest.mark.parametrize("target", ["//mcp", "/mcp/", "/%6dcp", "/mcp;x", "/./mcp", "/x/../mcp", "/x/%2e%2e/mcp", "/mcp%00",
-                                    "/MCP", "/mcp?", "/mcp?a=1", "/mcp\\", "/mcp%2f", "/.well-known/../mcp"])
+@pytest.mark.parametrize("target", ["//mcp", "/mcp/", "/%6dcp", "/%6Dcp", "/mcp;x", "/./mcp", "/x/../mcp", "/x/%2e%2e/mcp",
+                                    "/mcp%00", "/MCP", "/mcp?", "/mcp?a=1", "/mcp\\", "/\\mcp", "/mcp%2f", "/mcp/%2e", "*",
+                                    "/check/mcp", "/mcp%0d%0aX:1", "/.well-known/../mcp",
+                                    "/.well-known/oauth-protected-resource/../../mcp"])
 def test_a_resource_has_one_address_at_every_door(door, target):
     with nobody_reached(door):
         answer, _ = exchange(door, door.listing(target=target))
         assert statuses(answer) == [400 if "?" in target else 404], (target, answer)
+
+
+def turned_away(door, answer):
+    """A call without a grant got no further than that: the guard says so under 200, as JSON-RPC has it."""
+    if door.name == "guard_rmcp" and statuses(answer) == [200]:
+        return b'"code":-32002' in answer and b'"result"' not in answer
+    return statuses(answer) in ([400], [403], [404], [503])
+
+
+def test_what_a_listener_takes_off_a_target_lets_no_call_through(door):
+    """A fragment is cut off before anybody sees it, and an own address in absolute form is an address."""
+    body = mcp_body("tools/call", {"name": "execute_trade", "arguments": {}})
+    listed, called = b"Mcp-Method: tools/list\r\n", b"Mcp-Method: tools/call\r\nMcp-Name: execute_trade\r\n"
+    path, own = f"POST {door.prefix}/mcp".encode(), f"POST http://{door.host}{door.prefix}/mcp".encode()
+    with nobody_reached(door):
+        for target in ("/mcp#f", "/mcp#/../x", "/mcp#?x=1", "/mcp"):
+            request = door.listing(target=target, body=body)
+            assert listed in request
+            answer, _ = exchange(door, request.replace(listed, called, 1).replace(path, own if target == "/mcp" else path, 1))
+            assert turned_away(door, answer), (target, answer)
 
 
 def test_an_absolute_target_is_for_its_own_host(door):

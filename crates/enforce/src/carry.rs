@@ -33,7 +33,7 @@ use http::{Method, Response, StatusCode};
 use http_body::Body as HttpBody;
 use sayso_protocol::payload::protection::AccessReport;
 use sayso_protocol::payload::refusal::{Code, Forwarded, Refusal};
-use sessions::{Place, Sessions, Visit};
+use sessions::{Place, Sessions, Visit, Who};
 use std::sync::Arc;
 use stream::{Leaving, Terms};
 use tokio::sync::oneshot;
@@ -172,7 +172,8 @@ impl Carrier {
                 return Some(turn_away(way, &Turned::Refuse(void.refusal), incoming));
             }
         };
-        let place = match clearance.introduces.then(|| self.sessions.place(came.source)) {
+        let who = Who { source: came.source, holder: clearance.holder.clone() };
+        let place = match clearance.introduces.then(|| self.sessions.place(who)) {
             Some(None) => return Some(no_room()),
             kept => kept.flatten(),
         };
@@ -227,7 +228,7 @@ impl Carrier {
                 return turn_away(way, &Turned::Refuse(refusal), incoming);
             }
         };
-        let stayed = self.sessions.rename(&mut response, visit, place, clearance.holder.clone());
+        let stayed = self.sessions.rename(&mut response, visit, place);
         let Ok(visit) = stayed else { return no_room() };
         if let Some(filter) = clearance.filter.take() {
             return filtered::cut(response, *filter).await;

@@ -111,6 +111,54 @@ async fn idle_connections_make_room_and_busy_ones_do_not() {
     assert!(say(address, ASK).await.ends_with("done"));
 }
 
+/// A listener that answers with what never ends, or with nothing before it was told everything.
+async fn patient() -> std::net::SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let tell = || async {
+        let pieces = futures::stream::once(async { Ok::<_, std::io::Error>("piece") });
+        axum::body::Body::from_stream(futures::StreamExt::chain(pieces, futures::stream::pending()))
+    };
+    let hear = |body: axum::body::Bytes| async move { body.len().to_string() };
+    let router = Router::new().route("/", get(tell).post(hear));
+    tokio::spawn(listen(vec![listener], router, std::future::pending()));
+    address
+}
+
+async fn from_elsewhere(last: u8, address: std::net::SocketAddr) -> TcpStream {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind(std::net::SocketAddr::from(([127, 0, 0, last], 0))).unwrap();
+    socket.connect(address).await.unwrap()
+}
+
+// D-42: two that hold all they can get, by answers that do not end or by questions that do not, keep nobody out.
+#[tokio::test]
+async fn neither_streams_nor_slow_bodies_of_two_keep_a_third_out() {
+    let stream: &[u8] = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n";
+    let slow: &[u8] = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nhalf";
+    for held in [stream, slow] {
+        let address = patient().await;
+        let mut holding = Vec::new();
+        for last in [2, 3] {
+            for _ in 0..most() {
+                let mut one = from_elsewhere(last, address).await;
+                // One that finds no place is closed, which is seen when it is written to or not at all.
+                let _ = one.write_all(held).await;
+                holding.push(one);
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        for _ in 0..4 {
+            let mut newcomer = from_elsewhere(9, address).await;
+            newcomer.write_all(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\nab").await.unwrap();
+            let mut answer = [0; 512];
+            let read = tokio::time::timeout(Duration::from_secs(5), newcomer.read(&mut answer)).await;
+            let read = read.unwrap().unwrap_or(0);
+            assert!(answer[..read].starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(held));
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_router_is_told_where_a_request_came_from() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -112,6 +112,14 @@ fn codings_and_content_types_are_the_one_that_is_parsed() {
     let mut none = list();
     none.head.headers.remove("content-type");
     assert_eq!(outcome(&none), "unsupported_media_type");
+    // Two of them are a header sent twice, whatever either says.
+    for (first, second) in
+        [("application/json", "text/plain"), ("text/plain", "application/json"), ("text/plain", "text/plain")]
+    {
+        let mut two = with(list(), "content-type", first.as_bytes());
+        two.head.headers.append("content-type", HeaderValue::from_static(second));
+        assert_eq!(outcome(&two), "400 -32020 header_body_mismatch", "{first}, {second}");
+    }
 }
 
 // CORE-21, CORE-116, MCP-29, MCP-30

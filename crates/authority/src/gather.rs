@@ -4,7 +4,7 @@
 //! is spent before everybody was heard. Every credential that is not accepted has one answer, and its ticket stays good.
 
 use crate::Authority;
-use sayso_fetch::{Limits, get};
+use sayso_fetch::{Fetch, Limits, get};
 use sayso_owner::step::Beat;
 use sayso_owner::store::{Digest, Peek};
 use sayso_protocol::payload::agreement::{Breach, Presented, SignedAgreement, Unvouched};
@@ -110,21 +110,21 @@ impl Authority {
 
     async fn issuer_keys(&self, issuer: &str, kid: Option<&str>) -> Option<IssuerKeys> {
         let serves = |keys: &IssuerKeys| keys.knows(kid);
-        self.agent_issuers.keys(issuer, serves, || self.now(), || self.ask_issuer(issuer)).await
+        let ask = || ask_issuer(self.egress.configured.clone(), issuer.to_owned());
+        self.agent_issuers.keys(issuer, serves, &self.clock, ask).await
     }
+}
 
-    /// What an issuer publishes now.
-    async fn ask_issuer(&self, issuer: &str) -> Option<IssuerKeys> {
-        let fetch = &*self.egress.configured;
-        let read = async {
-            let document = get(fetch, &IssuerKeys::document_of(issuer), Limits::DOCUMENT).await;
-            let address = keys_address(issuer, &document.map_err(|why| why.to_string())?);
-            let address = address.map_err(|why| why.to_string())?;
-            let set = get(fetch, &address, Limits::DOCUMENT).await.map_err(|why| why.to_string())?;
-            IssuerKeys::read(&set).map_err(|why| why.to_string())
-        };
-        read.await.map_err(|why| tracing::warn!(issuer, why, "issuer.unreadable")).ok()
-    }
+/// What an issuer publishes now.
+async fn ask_issuer(fetch: Arc<dyn Fetch>, issuer: String) -> Option<IssuerKeys> {
+    let read = async {
+        let document = get(&*fetch, &IssuerKeys::document_of(&issuer), Limits::DOCUMENT).await;
+        let address = keys_address(&issuer, &document.map_err(|why| why.to_string())?);
+        let address = address.map_err(|why| why.to_string())?;
+        let set = get(&*fetch, &address, Limits::DOCUMENT).await.map_err(|why| why.to_string())?;
+        IssuerKeys::read(&set).map_err(|why| why.to_string())
+    };
+    read.await.map_err(|why| tracing::warn!(issuer, why, "issuer.unreadable")).ok()
 }
 
 fn unvouched(why: Option<BadCredential>) -> TokenReply {

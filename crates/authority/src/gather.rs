@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 const UNVOUCHED: &str = "the agent credential is not one this authority accepts; present the ticket again with another \
                          one, or sign with a bare key";
+const AWAY: &str = "nobody could be asked about what came with this ticket; present it again";
 const BUSY: &str = "what came with this ticket is being looked at; wait for that answer";
 
 /// Tickets that are being looked at. One of these serves all callers.
@@ -24,7 +25,7 @@ pub(crate) struct Gathering {
     tickets: Arc<Mutex<HashSet<[u8; 32]>>>,
 }
 
-/// One look at what came with a ticket; over when it is dropped.
+/// One look at what came with a ticket; over when it is dropped, and held by whoever looks, not by whoever waits for it.
 struct Turn {
     gathering: Gathering,
     ticket: [u8; 32],
@@ -60,7 +61,7 @@ impl Authority {
 
     /// The beat of a later presentation, everybody asked who has to be; or an answer that leaves the ticket as it is.
     pub(crate) async fn beat(
-        &self,
+        self: &Arc<Self>,
         request: &TicketRequest,
         ticket: Digest,
         peek: &Peek,
@@ -83,7 +84,17 @@ impl Authority {
             _ => {}
         }
         let busy = || TokenReply::refused(TokenError::TooManyRequests, BUSY);
-        let _turn = self.gathering.turn(ticket).ok_or_else(busy)?;
+        let turn = self.gathering.turn(ticket).ok_or_else(busy)?;
+        // A task of its own: whoever asked may leave in the middle, and what was begun is finished, counted and remembered.
+        let authority = self.clone();
+        let gathered = tokio::spawn(async move {
+            let _turn = turn;
+            authority.gather(presented).await
+        });
+        gathered.await.unwrap_or_else(|_| Err(TokenReply::refused(TokenError::TemporarilyUnavailable, AWAY)))
+    }
+
+    async fn gather(&self, presented: Presented) -> Result<Beat, TokenReply> {
         let agreement = match presented {
             Presented::Bare(agreement) => agreement,
             Presented::Named(named) => {

@@ -3,13 +3,15 @@
 //! So nobody is kept from being heard by them, and they make this authority ask no more than whoever stays does.
 
 use crate::house::{Agent, FORMAT, House, Talk};
-use crate::identified::{self, CLIENT, Issuer, KEYS, Told, commit, credential};
+use crate::identified::{self, Issuer, KEYS, Told, commit, credential};
 use crate::introductions::body;
 use crate::wire::{Sent, fresh_key};
 use sayso_protocol::payload::agreement::{self, AgreementClaims, Showing};
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+
+const CLIENT: &str = "https://op.example/agents/ledger.json";
 
 /// Every page takes this long, in milliseconds.
 fn slow(house: &House, millis: u64) {

@@ -81,7 +81,7 @@ impl BearerChallenge {
 }
 
 /// Whose a session is where tokens say so: the same subject by the same client, in the words of one issuer.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Holder(Arc<[u8; 32]>);
 
 impl fmt::Debug for Holder {

@@ -78,15 +78,25 @@ impl Engine {
         // Before it is looked at whose it is: should the session end meanwhile, this is closed.
         let closing = session.map(|session| session.closing());
         check_session(session, &holder, &opened)?;
-        let Some(message) = message else {
-            return Ok(Permit::policed(opened, false, holder, closing, None));
-        };
         let headers = &incoming.head.headers;
+        // A host that carries answers knows every session that gets here by the name it gave it.
+        let unseen = session.is_none() && !opened.modern;
+        if unseen && self.sightings.are_anothers(headers, &holder) {
+            return Err(anothers());
+        }
+        let until = tokens.until(&token);
+        let Some(message) = message else {
+            return Ok(Permit::policed(opened, false, holder, closing, None).lasting(until));
+        };
         let observer = self.observer.as_ref();
         let question = Question { message: &message, headers, revision, token: &token, observer };
         let leave = policy.consult(&question).await?;
+        if unseen && !self.sightings.note(headers, &holder) {
+            return Err(anothers());
+        }
         let filter = policy.filter(&question).map(Box::new);
-        Ok(Permit::policed(opened, leave == Leave::Permitted, holder, closing, filter))
+        let permit = Permit::policed(opened, leave == Leave::Permitted, holder, closing, filter);
+        Ok(permit.lasting(until))
     }
 
     async fn validate(
@@ -115,11 +125,16 @@ impl Engine {
     }
 }
 
+fn anothers() -> Stop {
+    let text = "this session is another's; open one of your own";
+    Stop::Refuse(Refusal::new(Code::SessionBound, text))
+}
+
 /// A session is its holder's alone, and what is said of it is about something that is there.
 fn check_session(session: Option<&Arc<Session>>, holder: &Holder, opened: &Opened) -> Result<(), Stop> {
     let refuse = |code, text: &'static str| Err(Stop::Refuse(Refusal::new(code, text)));
     if session.is_some_and(|session| !session.is_of(holder)) {
-        return refuse(Code::SessionBound, "this session is another's; open one of your own");
+        return Err(anothers());
     }
     match &opened.said {
         Said::Answer(id) if !session.is_some_and(|session| session.answer(id)) => refuse(

@@ -48,7 +48,8 @@ struct Decisions {
     /// What policy engines said.
     consulted: Family<[Label; 1], Counter>,
     waited: Timed,
-    unverified: Counter,
+    /// Not shown before there is one.
+    unverified: Family<[Label; 0], Counter>,
 }
 
 #[cfg(feature = "cedar")]
@@ -83,7 +84,7 @@ impl Metrics {
         self.registry.register("policy_decisions", "What a policy engine said", consulted.clone());
         let help = "From a question to a policy engine to its answer";
         self.registry.register_with_unit("policy_decision", help, Unit::Seconds, waited.clone());
-        let unverified = Counter::default();
+        let unverified = Family::default();
         let help = "Questions to a policy engine about a subject that is a mapping's own word";
         self.registry.register("policy_unverified_subjects", help, unverified.clone());
         Arc::new(Decisions { counted, timed, consulted, waited, unverified })
@@ -151,7 +152,7 @@ impl sayso_enforce::Observer for Decisions {
     }
 
     fn unverified(&self) {
-        self.unverified.inc();
+        self.unverified.get_or_create(&[]).inc();
     }
 }
 

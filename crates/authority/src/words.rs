@@ -3,7 +3,7 @@
 //! Characters that hide or reorder text, and runs of spaces that would push the rest out of sight, are shown by their
 //! number in marks that no text can imitate. Nothing is left out. Spans of time are spelled here too.
 
-pub(crate) use sayso_protocol::letters::is_hidden;
+use sayso_protocol::letters::is_hidden;
 use std::fmt::{self, Write};
 
 /// Spaces in a row that are still shown as spaces.

@@ -5,10 +5,12 @@
 use crate::call::Incoming;
 use crate::enforcement::{Enforcement, Policed};
 pub(crate) use crate::policy::scripted::{Lists, Point, SERVER, Says, Script, Tokens, json};
-use crate::policy::{Mappings, Policy};
+use crate::policy::{Filter, Mappings, Policy, Question};
 use crate::resource::ResourceSettings;
 use crate::scripted::{post, settings};
 use http::HeaderValue;
+use sayso_protocol::json::Limits;
+use sayso_protocol::method::Revision;
 use std::sync::Arc;
 
 pub(crate) fn policy(
@@ -21,10 +23,32 @@ pub(crate) fn policy(
     Script { mappings, extra, filter_lists, ..Script::default() }.by(point)
 }
 
+/// The same where another claim is designated for the subject.
+pub(crate) fn claiming(point: &Arc<Point>, claim: &str) -> Arc<Policy> {
+    Script { subject_claim: Some(claim.to_owned()), ..Script::default() }.by(point)
+}
+
 /// The scripted resource before a policy alone.
 pub(crate) fn policed(policy: Arc<Policy>) -> ResourceSettings {
     let enforcement = Enforcement::Coaz(Policed { policy, tokens: Arc::new(Tokens) });
     ResourceSettings { enforcement, tools: vec![], ..settings() }
+}
+
+/// How the answer to a `tools/list` is cut by what this point says, where one tool declares a mapping.
+pub(crate) fn filtering(point: &Arc<Point>) -> Filter {
+    let page = r#"{"tools":[{"name":"b","inputSchema":{"x-authzen-mapping":{"evaluation":{
+        "action":{"name":"pay"},"resource":{"type":"account","id":"$params.arguments.account"}}}}}]}"#;
+    filtering_by(point, Mappings::fixed(&[json(page)]).unwrap())
+}
+
+/// The same by these mappings.
+pub(crate) fn filtering_by(point: &Arc<Point>, mappings: Mappings) -> Filter {
+    let body = br#"{"jsonrpc":"2.0","id":"x","method":"tools/list"}"#;
+    let message = sayso_protocol::message::parse(body, Limits::default()).unwrap();
+    let token = json(r#"{"sub":"u-ann","client_id":"agent-7"}"#);
+    let (headers, revision) = (http::HeaderMap::new(), Revision::V20260728);
+    let question = Question { message: &message, headers: &headers, revision, token: &token, observer: None };
+    policy(point, mappings, &[], true).filter(&question).unwrap()
 }
 
 /// The same request, by whoever holds this token.

@@ -9,4 +9,5 @@ mod hung_up;
 mod policed;
 mod refused;
 mod rounds;
+mod sessions;
 mod wire;

@@ -270,5 +270,6 @@ fn warn_of_unmapped(policy: &Policy, url: &str) {
 }
 
 // The policies they decide by are Cedar's.
-#[cfg(all(test, feature = "cedar"))]
+#[cfg(test)]
+#[cfg(feature = "cedar")]
 mod tests;

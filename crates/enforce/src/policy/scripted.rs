@@ -111,7 +111,8 @@ impl DecisionPoint for Point {
 }
 
 /// Tokens that are known by heart: `ann` and `ann-elsewhere` of one subject, `bob` of another, `nobody` of none, `brief` of
-/// the first and for two seconds; nobody can say of `unheard`, and every other is bad.
+/// the first and for two seconds, `ann-by-7` and `bob-by-7` of one that acts for them; nobody can say of `unheard`, and
+/// every other is bad.
 pub struct Tokens;
 
 #[async_trait]
@@ -127,6 +128,12 @@ impl AccessTokens for Tokens {
             "brief" => Ok(claims("u-ann", "agent-7", 1_790_000_002)),
             "ann-elsewhere" => Ok(claims("u-ann", "agent-8", 1_790_000_600)),
             "bob" => Ok(claims("u-bob", "agent-7", 1_790_000_600)),
+            "ann-by-7" | "bob-by-7" => {
+                let by = token.strip_suffix("-by-7").unwrap_or_default();
+                Ok(json(&format!(
+                    r#"{{"iss":"{ISSUER}","sub":"agent-7","obo":"u-{by}","client_id":"c","aud":"{SERVER}"}}"#
+                )))
+            }
             "nobody" => Ok(json(&format!(r#"{{"iss":"{ISSUER}","aud":"{SERVER}"}}"#))),
             "unheard" => Err(TokenFault::Unavailable),
             _ => Err(TokenFault::Invalid("the token is not good here")),
@@ -186,13 +193,16 @@ pub struct Script {
     pub denials: Denials,
     /// How far its server's words are taken.
     pub trust: Trust,
+    /// The claim that is designated for the subject.
+    pub subject_claim: Option<String>,
 }
 
 impl Default for Script {
     /// Of a server whose tools declare nothing.
     fn default() -> Self {
         let (mappings, trust) = (Mappings::undeclared(), Trust::Warn);
-        Self { mappings, extra: vec![], filter_lists: false, denials: Denials::default(), trust }
+        let (denials, subject_claim) = (Denials::default(), None);
+        Self { mappings, extra: vec![], filter_lists: false, denials, trust, subject_claim }
     }
 }
 
@@ -212,6 +222,7 @@ impl Script {
     pub fn by(self, point: &Arc<Point>) -> Arc<Policy> {
         let mapping = Settings {
             server: Some(SERVER.to_owned()),
+            subject_claims: self.subject_claim.map(|claim| (ISSUER.to_owned(), claim)).into_iter().collect(),
             extra_defaults: self.extra.into_iter().collect(),
             trust: self.trust,
             ..Settings::default()

@@ -31,20 +31,36 @@ struct Table {
     of: HashMap<Holder, BTreeSet<u64>>,
 }
 
+/// Whose the session of a request is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sighted {
+    /// Nobody's that is known, or it names none.
+    Never,
+    /// Whoever's message it is.
+    Theirs,
+    /// Somebody else's.
+    Anothers,
+}
+
 /// The sessions a request names; one, but for requests that are refused for naming several.
 fn named(headers: &HeaderMap) -> impl Iterator<Item = Id> {
     headers.get_all(SESSION).iter().map(|name| sha256(name.as_bytes().trim_ascii()))
 }
 
 impl Sightings {
-    /// Whether a request names a session in which somebody else was let through.
-    pub(crate) fn are_anothers(&self, headers: &HeaderMap, holder: &Holder) -> bool {
+    /// Whose the session is that a request of this holder's names; of a token that names no subject nobody is the holder.
+    pub(crate) fn of(&self, headers: &HeaderMap, holder: Option<&Holder>) -> Sighted {
         let table = self.table();
-        named(headers).any(|id| table.holder(&id).is_some_and(|owner| owner != holder))
+        let owners = named(headers).filter_map(|id| table.holder(&id));
+        owners.fold(Sighted::Never, |so_far, owner| match so_far {
+            Sighted::Never | Sighted::Theirs if Some(owner) == holder => Sighted::Theirs,
+            _ => Sighted::Anothers,
+        })
     }
 
     /// Notes whose the session of a request is that is let through, and whether it is theirs: another may have come first.
-    pub(crate) fn note(&self, headers: &HeaderMap, holder: &Holder) -> bool {
+    pub(crate) fn note(&self, headers: &HeaderMap, holder: Option<&Holder>) -> bool {
+        let Some(holder) = holder else { return self.of(headers, None) == Sighted::Never };
         let mut table = self.table();
         named(headers).all(|id| table.note(id, holder))
     }
@@ -100,7 +116,8 @@ mod tests {
     use sayso_protocol::json::Limits;
 
     fn of(subject: &str) -> Holder {
-        Holder::of(&Json::parse(format!(r#"{{"sub":"{subject}"}}"#).as_bytes(), Limits::default()).unwrap())
+        let claims = Json::parse(format!(r#"{{"sub":"{subject}"}}"#).as_bytes(), Limits::default()).unwrap();
+        Holder::of(&claims, "sub").unwrap()
     }
 
     fn naming(name: &str) -> HeaderMap {
@@ -111,30 +128,40 @@ mod tests {
     #[test]
     fn a_session_is_whose_call_was_first_let_through_in_it() {
         let (seen, ann, bob) = (Sightings::default(), of("ann"), of("bob"));
-        let one = naming("one");
+        let (ann, bob, one) = (Some(&ann), Some(&bob), naming("one"));
+        assert_eq!((seen.of(&one, bob), seen.of(&one, None)), (Sighted::Never, Sighted::Never));
+        assert!(seen.note(&one, None) && seen.of(&one, bob) == Sighted::Never, "nobody holds it");
+        assert!(seen.note(&one, ann) && seen.note(&one, ann));
+        assert_eq!((seen.of(&one, ann), seen.of(&one, bob)), (Sighted::Theirs, Sighted::Anothers));
+        assert_eq!(seen.of(&one, None), Sighted::Anothers);
         assert!(
-            !seen.are_anothers(&one, &bob) && !seen.are_anothers(&one, &ann),
-            "nobody was let through yet"
+            !seen.note(&one, bob) && !seen.note(&one, None),
+            "one that came at the same time came too late"
         );
-        assert!(seen.note(&one, &ann) && seen.note(&one, &ann));
-        assert!(!seen.are_anothers(&one, &ann) && seen.are_anothers(&one, &bob));
-        assert!(!seen.note(&one, &bob), "one that came at the same time came too late");
-        assert!(seen.note(&naming("two"), &bob));
-        assert!(seen.note(&HeaderMap::new(), &bob), "a request that names none");
+        assert!(seen.note(&naming("two"), bob));
+        let mut both = naming("one");
+        both.append(SESSION, "three".parse().unwrap());
+        assert_eq!((seen.of(&both, ann), seen.of(&both, bob)), (Sighted::Theirs, Sighted::Anothers));
+        assert!(seen.note(&HeaderMap::new(), bob), "a request that names none");
+        assert_eq!(seen.of(&HeaderMap::new(), bob), Sighted::Never);
     }
 
     #[test]
     fn whoever_names_many_forgets_his_own() {
         let (seen, ann, bob) = (Sightings::default(), of("ann"), of("bob"));
-        assert!(seen.note(&naming("hers"), &ann));
+        let (ann, bob) = (Some(&ann), Some(&bob));
+        assert!(seen.note(&naming("hers"), ann));
         for nth in 0..=SHARE {
-            assert!(seen.note(&naming(&nth.to_string()), &bob));
+            assert!(seen.note(&naming(&nth.to_string()), bob));
         }
         let table = seen.table();
         assert_eq!((table.seen.len(), table.nth.len(), table.of.len()), (SHARE + 1, SHARE + 1, 2));
         drop(table);
-        assert!(seen.are_anothers(&naming("hers"), &bob));
-        assert!(!seen.are_anothers(&naming("0"), &ann) && seen.are_anothers(&naming("1"), &ann));
+        assert_eq!(seen.of(&naming("hers"), bob), Sighted::Anothers);
+        assert_eq!(
+            (seen.of(&naming("0"), ann), seen.of(&naming("1"), ann)),
+            (Sighted::Never, Sighted::Anothers)
+        );
     }
 
     #[test]

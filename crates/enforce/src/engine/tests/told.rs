@@ -100,19 +100,39 @@ async fn a_session_nobody_saw_begin_is_whose_call_was_first_let_through() {
         incoming
     };
     let list = || older("tools/list", "{}");
+    let told = async |incoming: &Incoming| {
+        let session = Arc::new(Session::unseen());
+        told(&stage.scene.engine.decide_within(Some(&session), incoming, &stage.scene.door).await)
+    };
+    let cancel = || {
+        let mut note = by(
+            post(
+                r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#,
+                "",
+                None,
+            ),
+            "ann",
+        );
+        note.head.headers.remove("mcp-method");
+        note.head.headers.insert("mcp-protocol-version", HeaderValue::from_static("2025-11-25"));
+        note
+    };
+    assert_eq!(told(&within(cancel(), "ann", "one")).await, "unknown_method", "of nobody's session");
     *stage.point.says.lock().unwrap() = Says::No;
-    assert_eq!(stage.told(&within(list(), "bob", "one")).await, "denied");
+    assert_eq!(told(&within(list(), "bob", "one")).await, "denied");
     *stage.point.says.lock().unwrap() = Says::Yes;
-    assert_eq!(stage.told(&within(list(), "ann", "one")).await, "permit", "a denied one was in no session");
+    assert_eq!(told(&within(list(), "ann", "one")).await, "permit", "a denied one was in no session");
     let asked = stage.point.bodies().len();
     for stranger in ["bob", "ann-elsewhere", "nobody"] {
-        assert_eq!(stage.told(&within(list(), stranger, "one")).await, "session_bound", "{stranger}");
+        assert_eq!(told(&within(list(), stranger, "one")).await, "session_bound", "{stranger}");
     }
     assert_eq!(stage.point.bodies().len(), asked, "nobody was asked about them");
-    assert_eq!(stage.told(&within(list(), "eve", "one")).await, "bad token");
-    assert_eq!(stage.told(&within(list(), "ann", "one")).await, "permit");
-    assert_eq!(stage.told(&within(list(), "bob", "two")).await, "permit");
-    assert_eq!(stage.told(&within(list(), "ann", "two")).await, "session_bound");
+    assert_eq!(told(&within(list(), "eve", "one")).await, "bad token");
+    assert_eq!(told(&within(list(), "ann", "one")).await, "permit");
+    assert_eq!(told(&within(cancel(), "ann", "one")).await, "open");
+    assert_eq!(told(&within(cancel(), "bob", "one")).await, "session_bound");
+    assert_eq!(told(&within(list(), "bob", "two")).await, "permit");
+    assert_eq!(told(&within(list(), "ann", "two")).await, "session_bound");
 }
 
 // D-13: what a token permits lasts as long as the token.

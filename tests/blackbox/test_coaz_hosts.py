@@ -1,10 +1,13 @@
 """A policy in the hosts: alone before a server whose callers show access tokens of a real issuer, and beside an owner
 whose grants it may take away from and never add to. Nothing is forwarded, and nothing spent, on any refusal."""
 
+import http.client
 import json
 import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +24,9 @@ DECLARED = {"evaluation": {
     "resource": {"type": "account", "id": "$params.arguments.account"},
     "context": {"amount": "$params.arguments.amount", "agent": "$token.?client_id"},
 }}
+
+
+HELLO = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
 
 
 class Shop(Canary):
@@ -52,7 +58,8 @@ class Stand:
         table = {"path": "/mcp", "enforce": ["coaz"]} | (wishes or {})
         base = {"pdp.url": self.engine.url, "pdp.timeout": 700, "oauth.issuers": [self.issuer.url]}
         if kind == "gateway":
-            table["upstream"] = self.shop.url
+            if "upstream_stdio" not in table:
+                table["upstream"] = self.shop.url
             base["gateway.listen"] = self.url.removeprefix("http://")
         else:
             base |= {"ext_authz.public_url": self.url, "ext_authz.listen": "127.0.0.1:0",
@@ -239,7 +246,7 @@ def test_tokens_that_are_not_good_here(stand):  # COAZ-MCP-81, case 35
 
 def test_without_a_listing_no_call_is_mapped(stand):  # D-36
     stand.shop.listed = False
-    time.sleep(0.5)  # Longer than the last one holds.
+    time.sleep(1.2)  # Longer than the last one holds.
     stand.forgotten()
     before = stand.shop.calls()
     refused(stand.ask(), -32603, "mapping_unavailable")
@@ -247,6 +254,18 @@ def test_without_a_listing_no_call_is_mapped(stand):  # D-36
     result(stand.ask("prompts/list"))
     stand.shop.listed = True
     result(stand.ask())
+
+
+def test_a_listing_that_hardly_holds_is_a_listing(tmp_path):  # LST-08
+    class Hasty(Shop):
+        def _result(self, message):
+            said = super()._result(message)
+            return said | {"ttlMs": 1} if message["method"] == "tools/list" else said
+
+    with Stand(tmp_path, shop=Hasty()) as stand:
+        stand.engine.pause = 0.03
+        for _ in range(6):
+            result(stand.ask())
 
 
 def test_every_decision_is_told_once_and_no_value_with_it(stand):
@@ -277,6 +296,36 @@ def test_a_list_shows_what_may_be_called(tmp_path):
         assert tools() == []
         stand.engine.answer = lambda body: True if body["resource"]["type"] == "mcp_server" else "no decision"
         refused(stand.ask("tools/list"), -32603, "pdp_unavailable")
+
+
+def test_a_list_is_cut_or_refused(tmp_path):  # COAZ-FW-43 D-36
+    """Marked as its reader's alone, with no word beside it of what was cut; and without mappings no list at all."""
+    class Frank(Shop):
+        unlisted = False
+
+        class Handler(canary.Handler):
+            def answer(self, body, headers=()):
+                super().answer(body, [*headers, ("ETag", '"three"'), ("X-Total-Count", "3")])
+
+        def __init__(self):
+            super().__init__(handler=self.Handler)
+
+        def _result(self, message):
+            if message["method"] == "tools/list" and self.unlisted and message["id"] != 7:
+                return {"tools": "none of your business"}
+            said = super()._result(message)
+            return said | {"cacheScope": "public", "total": 3} if message["method"] == "tools/list" else said
+
+    with Stand(tmp_path, shop=Frank(), wishes={"filter_lists": True}) as stand:
+        stand.engine.answer = lambda body: body["resource"]["id"] != "pay"
+        response = stand.ask("tools/list")
+        assert [tool["name"] for tool in result(response)["tools"]] == ["look"]
+        assert set(result(response)) == {"tools", "ttlMs", "cacheScope"}
+        assert result(response)["cacheScope"] == "private"
+        assert response.header("etag") is None and response.header("x-total-count") is None
+        stand.shop.unlisted = True
+        time.sleep(1.2)  # Longer than the last listing holds.
+        refused(stand.ask("tools/list"), -32603, "mapping_unavailable")
 
 
 class Remembering(Shop):
@@ -325,6 +374,81 @@ def test_a_session_is_whose_token_began_it(tmp_path):  # COAZ-MCP-87
         assert stand.ask(verb="DELETE", version=LEGACY, extra=inside, body=b"").status == 200
         assert stand.shop.ended == ["theirs"]
         assert stand.ask(version=LEGACY, extra=inside).status == 404
+
+
+class Streaming(Remembering):
+    """The same, and whoever listens is told one thing and kept waiting for the next."""
+
+    class Handler(Remembering.Handler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.send_header("Connection", "close")
+            self.end_headers()
+            self.wfile.write(b"id: 1\ndata: {}\n\n")
+            self.wfile.flush()
+            self.canary.left.wait(30)
+            self.close_connection = True
+
+    def __init__(self):
+        self.left = threading.Event()
+        super().__init__()
+
+
+def test_a_stream_ends_with_the_token_that_opened_it(tmp_path):  # D-13 COAZ-MCP-87
+    with Stand(tmp_path, shop=Streaming()) as stand:
+        hello = {"protocolVersion": LEGACY, "capabilities": {}}
+        session = stand.ask("initialize", params=hello, version=LEGACY).header("mcp-session-id")
+
+        def listen(token):
+            lines = {"Mcp-Session-Id": session, "Accept": "text/event-stream", "MCP-Protocol-Version": LEGACY,
+                     "Authorization": f"Bearer {token}"}
+            opened = http.client.HTTPConnection(stand.url.removeprefix("http://"), timeout=20)
+            opened.request("GET", "/mcp", headers=lines)
+            response = opened.getresponse()
+            assert response.status == 200 and response.readline() == b"id: 1\n"
+            return response
+
+        # Clocks may differ by a minute, so that these are good for some seconds more.
+        soon, later = (stand.token(exp=int(time.time()) - 60 + left) for left in (3, 600))
+        brief, lasting = listen(soon), listen(later)
+        began = time.monotonic()
+        assert b"data: {}" in brief.read()
+        assert 1 < time.monotonic() - began < 9
+        assert stand.ask(token=soon, version=LEGACY, extra=[("Mcp-Session-Id", session)]).status == 401
+        assert stand.ask(token=later, version=LEGACY, extra=[("Mcp-Session-Id", session)]).status == 200
+        stand.shop.left.set()
+        assert b"data: {}" in lasting.read(), "the other was open all the time"
+def test_a_session_is_of_the_subject_that_is_designated(tmp_path):  # COAZ-MCP-09 MSG-16
+    with Stand(tmp_path, wishes={"subject_claim": "obo"}, shop=Remembering()) as stand:
+        ann, bob = stand.token(sub="agent-7", obo="u-ann"), stand.token(sub="agent-7", obo="u-bob")
+        first = stand.ask("initialize", params=HELLO, version=LEGACY, token=ann)
+        assert stand.engine.asked[-1]["subject"]["id"] == "u-ann"
+        inside, asked = [("Mcp-Session-Id", first.header("mcp-session-id"))], len(stand.engine.asked)
+        for token in (bob, stand.token(sub="agent-7"), stand.token(without=("sub",))):
+            for verb, body in (("POST", None), ("GET", b""), ("DELETE", b"")):
+                no = stand.ask(verb=verb, body=body, version=LEGACY, extra=inside, token=token)
+                assert (no.status, no.json()["error"]) == (403, "session_bound"), no
+        assert (len(stand.engine.asked), stand.shop.ended) == (asked, [])
+        result(stand.ask(version=LEGACY, extra=inside, token=ann))
+
+
+def test_one_token_does_not_take_every_child(tmp_path):  # D-31 MSG-16
+    command = f"{sys.executable} {Path(__file__).parent / 'servers/plain.py'}"
+    with Stand(tmp_path, wishes={"upstream_stdio": command}) as stand:
+        eve, ann = stand.token(sub="u-eve"), stand.token(sub="u-ann")
+
+        def begin(token):
+            return stand.ask("initialize", params=HELLO, version=LEGACY, token=token).header("mcp-session-id")
+
+        def lives(session, token):
+            return stand.ask("ping", version=LEGACY, extra=[("Mcp-Session-Id", session)], token=token).status == 200
+
+        eves = [begin(eve) for _ in range(40)]
+        anns = [begin(ann) for _ in range(2)]
+        assert None not in eves + anns, "nobody is refused"
+        assert [lives(session, eve) for session in eves] == [False] * 18 + [True] * 22
+        assert all(lives(session, ann) for session in anns)
 
 
 def test_an_external_authorizer_never_says_yes_to_a_no(tmp_path):  # D-3 COAZ-MCP-02

@@ -5,12 +5,13 @@
 
 use crate::Authority;
 use crate::gather::doubted;
-use sayso_fetch::{Limits, get};
+use sayso_fetch::{Fetch, Limits, get};
 use sayso_owner::step::Beat;
 use sayso_owner::store::{Digest, Peek};
 use sayso_protocol::payload::assertion::{Asked, BadAssertion, Said};
 use sayso_protocol::payload::credential::{IssuerKeys, provider_addresses, provider_keys_address};
 use sayso_protocol::payload::negotiation::{TokenError, TokenReply};
+use std::sync::Arc;
 
 const UNCONVINCED: &str = "the identity assertion is not one this authority accepts; present the ticket again with another \
                            one: from a provider that is named, for this authority, fresh, and bound to your key";
@@ -37,8 +38,8 @@ impl Authority {
         said.could_hold(&asked, self.now()).map_err(refused)?;
         let kid = said.kid().map(str::to_owned);
         let serves = |keys: &IssuerKeys| keys.knows(kid.as_deref());
-        let keys =
-            self.providers.keys(&provider, serves, || self.now(), || self.ask_provider(&provider)).await;
+        let ask = || ask_provider(self.egress.configured.clone(), provider.clone());
+        let keys = self.providers.keys(&provider, serves, &self.clock, ask).await;
         let keys = keys.ok_or(BadAssertion::Unpublished).map_err(refused)?;
         let (once, until) = said.once();
         let asserted = said.vouched(&keys, &asked, self.now()).map_err(refused)?;
@@ -49,23 +50,21 @@ impl Authority {
             Err(_) => Err(TokenReply::refused(TokenError::TemporarilyUnavailable, UNABLE)),
         }
     }
+}
 
-    /// What a provider publishes now: where an authorization server says so, else where OpenID does.
-    async fn ask_provider(&self, provider: &str) -> Option<IssuerKeys> {
-        let fetch = &*self.egress.configured;
-        for document in provider_addresses(provider)? {
-            let read = async {
-                let document =
-                    get(fetch, &document, Limits::DOCUMENT).await.map_err(|why| why.to_string())?;
-                let address = provider_keys_address(provider, &document).map_err(|why| why.to_string())?;
-                let set = get(fetch, &address, Limits::DOCUMENT).await.map_err(|why| why.to_string())?;
-                IssuerKeys::read(&set).map_err(|why| why.to_string())
-            };
-            match read.await {
-                Ok(keys) => return Some(keys),
-                Err(why) => tracing::warn!(provider, why, "provider.unreadable"),
-            }
+/// What a provider publishes now: where an authorization server says so, else where OpenID does.
+async fn ask_provider(fetch: Arc<dyn Fetch>, provider: String) -> Option<IssuerKeys> {
+    for document in provider_addresses(&provider)? {
+        let read = async {
+            let document = get(&*fetch, &document, Limits::DOCUMENT).await.map_err(|why| why.to_string())?;
+            let address = provider_keys_address(&provider, &document).map_err(|why| why.to_string())?;
+            let set = get(&*fetch, &address, Limits::DOCUMENT).await.map_err(|why| why.to_string())?;
+            IssuerKeys::read(&set).map_err(|why| why.to_string())
+        };
+        match read.await {
+            Ok(keys) => return Some(keys),
+            Err(why) => tracing::warn!(provider, why, "provider.unreadable"),
         }
-        None
     }
+    None
 }

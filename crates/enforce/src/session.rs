@@ -5,6 +5,7 @@
 //! closed in the same step. Ids, connections and the time a session lives are its host's.
 
 mod marks;
+mod sightings;
 
 use crate::authority::Unavailable;
 use crate::bearer::Holder;
@@ -12,6 +13,7 @@ use marks::Marks;
 use sayso_protocol::message::RequestId;
 use sayso_protocol::payload::protection::{Inactive, Introspection};
 use sayso_protocol::{Json, VerifyingKey, b64, json};
+pub(crate) use sightings::{Sighted, Sightings};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
@@ -29,6 +31,8 @@ pub struct Shown(pub(crate) Arc<str>);
 /// A session.
 pub struct Session {
     state: Mutex<State>,
+    /// Whether its beginning and its answers pass here.
+    seen: bool,
     /// Counts the moments at which everything open is closed; none once there is nothing to open any more.
     closings: watch::Sender<Option<u64>>,
 }
@@ -89,11 +93,21 @@ impl Closing {
 impl Default for Session {
     fn default() -> Self {
         let state = State { owner: Owner::Nobody, asked: Marks::default(), told: Marks::default() };
-        Self { state: Mutex::new(state), closings: watch::Sender::new(Some(0)) }
+        Self { state: Mutex::new(state), seen: true, closings: watch::Sender::new(Some(0)) }
     }
 }
 
 impl Session {
+    /// A session that a host knows by name alone: it saw neither its beginning nor any answer in it, so what a server may
+    /// have asked there fits nothing (D-15).
+    pub fn unseen() -> Self {
+        Self { seen: false, ..Self::default() }
+    }
+
+    pub(crate) fn is_seen(&self) -> bool {
+        self.seen
+    }
+
     /// 256 random bits, as text: what a host calls a session.
     ///
     /// # Errors

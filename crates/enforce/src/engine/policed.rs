@@ -5,13 +5,14 @@
 
 use super::Engine;
 use crate::access_token::{AccessTokens, TokenFault};
-use crate::admit::{Opened, Said, Unjudged};
+use crate::admit::{Opened, Said, Unjudged, trimmed};
 use crate::bearer::{BearerChallenge, Holder, ShownToken, shown};
 use crate::call::Incoming;
 use crate::policy::{Leave, Objection, PolicyRefusal, Question};
 use crate::resource::{Policed, Resource};
-use crate::session::Session;
+use crate::session::{Session, Sighted};
 use crate::verdict::{Permit, Verdict};
+use http::HeaderMap;
 use sayso_protocol::Json;
 use sayso_protocol::message::MessageFault;
 use sayso_protocol::payload::refusal::{Code, Refusal};
@@ -74,19 +75,49 @@ impl Engine {
     ) -> Result<Permit<S>, Stop> {
         let Unjudged { opened, revision, message } = said;
         let token = self.validate(resource, tokens.as_ref(), incoming).await?;
-        let holder = Holder::of(&token);
+        let holder = Holder::of(&token, policy.subject_claim(&token));
+        let headers = &incoming.head.headers;
+        // Where sessions are not seen to begin, one is known by its name alone.
+        let unseen = session.is_some_and(|session| !session.is_seen());
+        if unseen {
+            self.check_unseen(headers, holder.as_ref(), &opened)?;
+        }
+        let session = session.filter(|session| session.is_seen());
         // Before it is looked at whose it is: should the session end meanwhile, this is closed.
         let closing = session.map(|session| session.closing());
-        check_session(session, &holder, &opened)?;
+        check_session(session, holder.as_ref(), &opened)?;
+        let until = tokens.until(&token);
         let Some(message) = message else {
-            return Ok(Permit::policed(opened, false, holder, closing, None));
+            return Ok(Permit::policed(opened, false, holder, closing, None).lasting(until));
         };
-        let headers = &incoming.head.headers;
         let observer = self.observer.as_ref();
         let question = Question { message: &message, headers, revision, token: &token, observer };
         let leave = policy.consult(&question).await?;
+        if unseen && !self.sightings.note(headers, holder.as_ref()) {
+            return Err(anothers());
+        }
         let filter = policy.filter(&question).map(Box::new);
-        Ok(Permit::policed(opened, leave == Leave::Permitted, holder, closing, filter))
+        let body = trimmed(&message, &opened.body, self.trims).map_err(Stop::Fault)?;
+        let opened = Opened { body, ..opened };
+        let permit = Permit::policed(opened, leave == Leave::Permitted, holder, closing, filter);
+        Ok(permit.lasting(until))
+    }
+
+    /// A session that is known by its name alone is theirs whose message was first let through in it. Until then it is
+    /// nobody's, and nobody takes back what may be another's.
+    fn check_unseen(
+        &self,
+        headers: &HeaderMap,
+        holder: Option<&Holder>,
+        opened: &Opened,
+    ) -> Result<(), Stop> {
+        match self.sightings.of(headers, holder) {
+            Sighted::Anothers => Err(anothers()),
+            Sighted::Never if matches!(opened.said, Said::Cancel) => {
+                Err(Stop::Fault(MessageFault::not_served(403, None)))
+            }
+            Sighted::Never | Sighted::Theirs => Ok(()),
+        }
     }
 
     async fn validate(
@@ -115,11 +146,20 @@ impl Engine {
     }
 }
 
+fn anothers() -> Stop {
+    let text = "this session is another's; open one of your own";
+    Stop::Refuse(Refusal::new(Code::SessionBound, text))
+}
+
 /// A session is its holder's alone, and what is said of it is about something that is there.
-fn check_session(session: Option<&Arc<Session>>, holder: &Holder, opened: &Opened) -> Result<(), Stop> {
+fn check_session(
+    session: Option<&Arc<Session>>,
+    holder: Option<&Holder>,
+    opened: &Opened,
+) -> Result<(), Stop> {
     let refuse = |code, text: &'static str| Err(Stop::Refuse(Refusal::new(code, text)));
-    if session.is_some_and(|session| !session.is_of(holder)) {
-        return refuse(Code::SessionBound, "this session is another's; open one of your own");
+    if session.is_some_and(|session| !holder.is_some_and(|holder| session.is_of(holder))) {
+        return Err(anothers());
     }
     match &opened.said {
         Said::Answer(id) if !session.is_some_and(|session| session.answer(id)) => refuse(
@@ -130,8 +170,12 @@ fn check_session(session: Option<&Arc<Session>>, holder: &Holder, opened: &Opene
             Code::InvalidRequest,
             "no stream of this session told that event, or too long ago; listen anew",
         ),
-        Said::Open | Said::Initialize | Said::Answer(_) | Said::Listen(_) | Said::End | Said::Unserved(_) => {
-            Ok(())
-        }
+        Said::Open
+        | Said::Initialize
+        | Said::Cancel
+        | Said::Answer(_)
+        | Said::Listen(_)
+        | Said::End
+        | Said::Unserved(_) => Ok(()),
     }
 }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use sayso_coaz::answer::{AnswerFault, Decision, Decisions};
 use sayso_coaz::authzen::{Object, Request};
 use sayso_coaz::{Deciding, DecisionPoint, Fault, Settings, Why};
-use sayso_enforce::policy::{Mappings, Policy, PolicySettings};
+use sayso_enforce::policy::{Denials, Mappings, Policy, PolicySettings};
 use sayso_enforce::{AccessTokens, Enforcement, Policed, TokenFault};
 use sayso_protocol::json::Limits;
 use sayso_protocol::{Json, Timestamp};
@@ -36,11 +36,16 @@ impl Scripted {
 
     pub(crate) fn enforcement(self: &Arc<Self>) -> Enforcement {
         let settings = PolicySettings {
-            mapping: Settings { server: Some(SERVER.to_owned()), ..Settings::default() },
+            mapping: Settings {
+                server: Some(SERVER.to_owned()),
+                extra_defaults: ["subscriptions/listen".to_owned()].into(),
+                ..Settings::default()
+            },
             mappings: Mappings::undeclared(),
             point: self.clone(),
             filter_lists: false,
             audit_arguments: false,
+            denials: Denials::default(),
         };
         let policy = Arc::new(Policy::new(settings).unwrap());
         match self.alone {

@@ -6,7 +6,9 @@ use super::*;
 use crate::access_token::AccessTokens;
 use crate::bearer::Holder;
 use crate::policy::Mappings;
-use crate::scripted_policy::{Lists, Point, SERVER, Says, Tokens, asks, by, json, policed, policy};
+use crate::scripted_policy::{
+    Lists, Point, SERVER, Says, Script, Tokens, asks, by, claiming, json, policed, policy,
+};
 use http::Method;
 use serde_json::json as value;
 
@@ -15,7 +17,7 @@ pub(super) struct Stage {
     pub(super) point: Arc<Point>,
 }
 
-fn stage(says: Says) -> Stage {
+pub(super) fn stage(says: Says) -> Stage {
     with(says, Mappings::undeclared(), &[])
 }
 
@@ -25,13 +27,20 @@ pub(super) fn with(says: Says, mappings: Mappings, extra: &[&str]) -> Stage {
     Stage { scene, point }
 }
 
+/// One whose policy is like this.
+pub(super) fn like(says: Says, script: Script) -> Stage {
+    let point = Point::saying(says);
+    let scene = Scene::of(reusable(), policed(script.by(&point)));
+    Stage { scene, point }
+}
+
 impl Stage {
-    async fn told(&self, incoming: &Incoming) -> String {
+    pub(super) async fn told(&self, incoming: &Incoming) -> String {
         told(&self.scene.decide(incoming).await)
     }
 
     /// The answer of a message that a policy is in the way of.
-    async fn answer(&self, incoming: &Incoming) -> serde_json::Value {
+    pub(super) async fn answer(&self, incoming: &Incoming) -> serde_json::Value {
         match self.scene.decide(incoming).await {
             Verdict::Policy(refusal) => {
                 assert_eq!(refusal.status(), 200);
@@ -42,11 +51,11 @@ impl Stage {
     }
 }
 
-fn weather() -> Incoming {
+pub(super) fn weather() -> Incoming {
     by(call("get_weather", r#"{"zip":"10115"}"#), "ann")
 }
 
-fn older(method: &str, params: &str) -> Incoming {
+pub(super) fn older(method: &str, params: &str) -> Incoming {
     let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
     let mut incoming = by(post(body, method, None), "ann");
     incoming.head.headers.insert("mcp-protocol-version", HeaderValue::from_static("2025-11-25"));
@@ -265,12 +274,50 @@ async fn a_mapping_that_changes_while_the_policy_thinks_is_asked_about_again() {
     }
 }
 
+async fn holder(token: &str, subject: &str) -> Option<Holder> {
+    Holder::of(&Tokens.validate(token, NOW).await.unwrap(), subject)
+}
+
+// COAZ-MCP-09, MSG-16: a session is of whoever the designated claim names, and of nobody where a token names nobody.
+#[tokio::test]
+async fn a_session_is_bound_to_the_subject_that_is_designated() {
+    let point = Point::saying(Says::Yes);
+    let scene = Scene::of(reusable(), policed(claiming(&point, "obo")));
+    let session = Arc::new(Session::default());
+    session.begin(holder("ann-by-7", "obo").await.unwrap());
+    let within = async |incoming: &Incoming| {
+        told(&scene.engine.decide_within(Some(&session), incoming, &scene.door).await)
+    };
+    for message in
+        [older("tools/list", "{}"), older("ping", "{}"), bodiless(Method::GET), bodiless(Method::DELETE)]
+    {
+        assert!(["permit", "open"].contains(&&*within(&by(message.clone(), "ann-by-7")).await));
+        for stranger in ["bob-by-7", "ann", "nobody"] {
+            assert_eq!(within(&by(message.clone(), stranger)).await, "session_bound", "{stranger}");
+        }
+    }
+    let nobodys = Arc::new(Session::default());
+    for token in ["nobody", "ann-by-7"] {
+        let told = told(
+            &scene.engine.decide_within(Some(&nobodys), &by(older("ping", "{}"), token), &scene.door).await,
+        );
+        assert_eq!(told, "session_bound", "what nobody began is nobody's");
+    }
+}
+
+fn bodiless(method: Method) -> Incoming {
+    let mut incoming = older("ping", "{}");
+    incoming.head.method = method;
+    incoming.body = crate::Body::Whole(bytes::Bytes::new());
+    incoming
+}
+
 // D-13, COAZ-MCP-87: a session is whose token began it.
 #[tokio::test]
 async fn a_session_is_its_holders_alone() {
     let stage = stage(Says::Yes);
     let session = Arc::new(Session::default());
-    session.begin(Holder::of(&Tokens.validate("ann", NOW).await.unwrap()));
+    session.begin(holder("ann", "sub").await.unwrap());
     let within = async |incoming: &Incoming| {
         told(&stage.scene.engine.decide_within(Some(&session), incoming, &stage.scene.door).await)
     };
@@ -319,6 +366,6 @@ async fn an_introduction_says_whose_the_session_will_be() {
     let Verdict::Permit(permit) = stage.scene.decide(&first).await else { panic!() };
     let clearance = permit.redeem().ok().unwrap();
     assert!(clearance.introduces && clearance.token.is_none());
-    assert!(clearance.holder.unwrap() == Holder::of(&Tokens.validate("ann", NOW).await.unwrap()));
+    assert!(clearance.holder == holder("ann", "sub").await);
     assert_eq!(stage.point.only()["context"]["protocol_version"], "2025-11-25");
 }

@@ -4,6 +4,8 @@
 //! names a policy and cannot have one does not start. Files and variables are read here; credentials are named in settings
 //! and never written there.
 
+mod binding;
+
 use crate::clock;
 use crate::settings::Settings;
 use anyhow::{Context as _, bail};
@@ -21,6 +23,8 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
+
+pub(crate) use binding::Binding;
 
 /// The policy engine in this process.
 const EMBEDDED: &str = "embedded";
@@ -86,6 +90,7 @@ pub(crate) struct Wishes {
     pub(crate) filter_lists: bool,
     pub(crate) subject_claim: Option<String>,
     pub(crate) trust: Trusted,
+    pub(crate) binding: Binding,
     pub(crate) audit_arguments: bool,
     pub(crate) audience: Option<String>,
     pub(crate) mappings: Option<String>,
@@ -100,6 +105,7 @@ impl Wishes {
             filter_lists: settings.parse("gateway.filter_lists")?,
             subject_claim: settings.text("gateway.subject_claim").map(str::to_owned),
             trust: settings.parse("gateway.trust")?,
+            binding: settings.parse("gateway.binding")?,
             audit_arguments: settings.parse("gateway.audit_arguments")?,
             audience: None,
             mappings: None,
@@ -149,6 +155,7 @@ impl<'s> Policies<'s> {
                 let (audiences, issuers) = (self.audiences(url, wishes), self.settings.list("oauth.issuers"));
                 let policy = Arc::new(self.policy(audiences.first().cloned(), &issuers, wishes)?);
                 warn_of_unmapped(&policy, url);
+                wishes.binding.warn(url);
                 Enforcement::Coaz(Policed { policy, tokens: self.tokens(audiences, issuers)? })
             }
         };
@@ -177,8 +184,8 @@ impl<'s> Policies<'s> {
                 Trusted::Warn => Trust::Warn,
                 Trusted::Strict => Trust::Strict,
             },
+            revision: wishes.binding.revision(),
             extra_defaults: wishes.extra_defaults.iter().cloned().collect(),
-            ..sayso_coaz::Settings::default()
         };
         let settings = PolicySettings {
             mapping,

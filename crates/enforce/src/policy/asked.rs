@@ -98,7 +98,7 @@ impl Policy {
                 Ok(Projection::Ask(asked)) => asked,
                 Err(fault) => return Err(objection(&fault, question)),
             };
-            self.audit.warn(operation.tool(), &asked);
+            self.audit.warn(operation.tool(), &asked, question.observer);
             if let Err(fault) = self.ask(operation, &asked, question).await {
                 return Err(objection(&fault, question));
             }

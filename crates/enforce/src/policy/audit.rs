@@ -4,10 +4,11 @@
 //! only where an operator switched that on, and then as it was put to the decision point and no more: an input that the
 //! mapping leaves out is not covered by the decision (COAZ-MCP-90).
 
+use crate::observe::Observer;
 use sayso_coaz::{Asked, Category, Fault, Operation, Source};
 use sayso_protocol::ToolName;
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Mappings that were warned about and are remembered.
@@ -86,7 +87,7 @@ impl Audit {
     }
 
     /// Once for each mapping: that its subject is the word of its author (COAZ-MCP-58).
-    pub(super) fn warn(&self, tool: Option<&str>, asked: &Asked) {
+    pub(super) fn warn(&self, tool: Option<&str>, asked: &Asked, observer: Option<&Arc<dyn Observer>>) {
         let (Some(tool), Some(mapping)) = (tool.and_then(name), &asked.mapping) else { return };
         for warning in &asked.warnings {
             let notice = warning.notice.as_str();
@@ -95,6 +96,7 @@ impl Audit {
             if warned.len() < WARNED && warned.insert(mark) {
                 let (tool, mapping) = (tool.as_str(), mapping.to_string());
                 tracing::warn!(tool, mapping, notice, "mapping.unverified: {}", warning.notice);
+                observer.into_iter().for_each(|observer| observer.warned(notice));
             }
         }
     }

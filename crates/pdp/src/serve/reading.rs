@@ -135,31 +135,13 @@ fn semantic(body: &Json) -> Result<Semantic, Unread> {
     }
 }
 
-/// An entry with what it leaves out: whole parts from the top, and of a part it has, the members AuthZEN requires. A part
-/// that says something else is a part of its own, so nothing else is taken from above.
+/// An entry with what it leaves out, in whole parts: one that it has is its own, and nothing is put together of two
+/// (AuthZEN section 7.1.1).
 fn filled(entry: &Json, top: &Json) -> Json {
     let Some(members) = entry.as_object() else { return entry.clone() };
-    let mut filled = Vec::new();
-    let parts = [
-        ("subject", &["type", "id"][..]),
-        ("action", &["name"]),
-        ("resource", &["type", "id"]),
-        ("context", &[]),
-    ];
-    for (name, required) in parts {
-        let own = members.iter().find(|(member, _)| member == name).map(|(_, part)| part);
-        let above = top.get(name);
-        let part = match (own, above) {
-            (Some(Json::Object(own)), Some(above)) => {
-                let has = |name: &str| own.iter().any(|(member, _)| member == name);
-                let missing = required.iter().filter(|name| !has(name));
-                let missing = missing.filter_map(|name| Some(((*name).to_owned(), above.get(name)?.clone())));
-                Json::Object(own.iter().cloned().chain(missing).collect())
-            }
-            (Some(part), _) | (None, Some(part)) => part.clone(),
-            (None, None) => continue,
-        };
-        filled.push((name.to_owned(), part));
-    }
-    Json::Object(filled)
+    let own = |name: &str| members.iter().find(|(member, _)| member == name).map(|(_, part)| part);
+    let parts = ["subject", "action", "resource", "context"].into_iter();
+    let parts =
+        parts.filter_map(|name| Some((name.to_owned(), own(name).or_else(|| top.get(name))?.clone())));
+    Json::Object(parts.collect())
 }

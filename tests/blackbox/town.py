@@ -2,6 +2,7 @@
 The owner says her policy herself, through her API, as she would have to anywhere but in the demo."""
 
 import json
+import os
 import random
 import shutil
 import socket
@@ -19,9 +20,11 @@ _taken = set()
 
 
 def free_port():
-    """Below the range the system gives to outgoing connections, so that nobody takes it between two starts."""
+    """Below the range the system gives to outgoing connections, so that nobody takes it between two starts; of those,
+    the ones of this process where several run tests at once."""
+    nth = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % 8
     while True:
-        port = random.randrange(20000, 30000)
+        port = random.randrange(20000 + 1250 * nth, 20000 + 1250 * (nth + 1))
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeSet;
 
+use sayso_protocol::Json;
+use sayso_protocol::json::Limits;
 use sayso_testkit::{source, spec_map};
 
 fn rows() -> Vec<spec_map::Row> {
@@ -88,12 +90,12 @@ fn case(name: &str) -> Option<String> {
     known.then(|| id.to_owned())
 }
 
-/// The vectors of a file, whose names or rows say what they show.
-fn vectors(file: &str) -> Vec<serde_json::Value> {
-    let text =
-        std::fs::read_to_string(source::root().join("vectors").join(file)).expect("the vectors are there");
-    let whole: serde_json::Value = serde_json::from_str(&text).expect("the vectors are JSON");
-    whole.get("vectors").and_then(serde_json::Value::as_array).expect("a list of them").clone()
+/// The vectors of a file, whose names or rows say what they show. They hold numbers that only a reader of exact text can
+/// read.
+fn vectors(file: &str) -> Vec<Json> {
+    let text = std::fs::read(source::root().join("vectors").join(file)).expect("the vectors are there");
+    let whole = Json::parse(&text, Limits { bytes: 4 << 20, depth: 128 }).expect("the vectors are JSON");
+    whole.get("vectors").and_then(Json::as_array).expect("a list of them").to_vec()
 }
 
 /// Whether the case is one that the COAZ binding's tests are named after, and no requirement.
@@ -120,7 +122,7 @@ fn a_test_quotes_the_cases_that_its_vectors_have_and_no_others() {
     }
     let policed = vectors("policed/requests.json");
     let rows = policed.iter().filter_map(|vector| vector.get("rows")?.as_array()).flatten();
-    let named = rows.filter_map(|row| row.as_str()).filter_map(case).filter(|id| is_named(id));
+    let named = rows.filter_map(Json::as_str).filter_map(case).filter(|id| is_named(id));
     let test = "crates/testkit/tests/hosts.rs::a_policy_alone_has_its_verdict_at_every_host";
     held("policed/requests.json", test, named.collect());
 }

@@ -65,7 +65,7 @@ def test_who_creates(point, who):
     assert answer is (who in CREATES)
 
 
-@pytest.mark.parametrize("who, owner", product(PEOPLE, PEOPLE))
+@pytest.mark.parametrize("who, owner", list(product(PEOPLE, PEOPLE)))
 def test_who_changes_whose(point, who, owner):
     whose = "own" if who == owner else "other"
     for action, may in (("can_update_todo", UPDATES), ("can_delete_todo", DELETES)):

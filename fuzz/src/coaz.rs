@@ -3,7 +3,7 @@
 //! and repeats no claim in a fault.
 
 use sayso_coaz::authzen::{Evaluation, Evaluations, Request};
-use sayso_coaz::{Engine, Fault, MAX_SOURCE, Operation, Projection, Registry, Settings, Trust};
+use sayso_coaz::{Engine, Fault, MAX_ENTRIES, MAX_SOURCE, Operation, Projection, Registry, Settings, Trust};
 use sayso_protocol::Json;
 use sayso_protocol::json::Limits;
 use std::sync::LazyLock;
@@ -99,5 +99,5 @@ fn readable(request: &Request) {
     let body = again.body().expect("what was read can be written");
     let again = Json::parse(&body, Limits { bytes: 16 << 20, depth: 128 }).expect("and read again");
     assert!(same::meaning(&json, &again));
-    assert!((1..=1024 * 64).contains(&request.decisions()));
+    assert!((1..=MAX_ENTRIES).contains(&request.decisions()));
 }

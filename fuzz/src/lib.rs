@@ -11,6 +11,7 @@
 pub mod access_token;
 pub mod agreement;
 pub mod answer;
+pub mod asked;
 pub mod challenge;
 pub mod coaz;
 pub mod credential;
@@ -39,10 +40,11 @@ pub mod token_form;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 23] = [
+pub const TARGETS: [Target; 24] = [
     ("access_token", access_token::check),
     ("agreement", agreement::check),
     ("answer", answer::check),
+    ("asked", asked::check),
     ("challenge", challenge::check),
     ("coaz", coaz::check),
     ("credential", credential::check),

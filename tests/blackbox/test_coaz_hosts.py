@@ -3,8 +3,10 @@ whose grants it may take away from and never add to. Nothing is forwarded, and n
 
 import json
 import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +23,9 @@ DECLARED = {"evaluation": {
     "resource": {"type": "account", "id": "$params.arguments.account"},
     "context": {"amount": "$params.arguments.amount", "agent": "$token.?client_id"},
 }}
+
+
+HELLO = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
 
 
 class Shop(Canary):
@@ -52,7 +57,8 @@ class Stand:
         table = {"path": "/mcp", "enforce": ["coaz"]} | (wishes or {})
         base = {"pdp.url": self.engine.url, "pdp.timeout": 700, "oauth.issuers": [self.issuer.url]}
         if kind == "gateway":
-            table["upstream"] = self.shop.url
+            if "upstream_stdio" not in table:
+                table["upstream"] = self.shop.url
             base["gateway.listen"] = self.url.removeprefix("http://")
         else:
             base |= {"ext_authz.public_url": self.url, "ext_authz.listen": "127.0.0.1:0",
@@ -279,6 +285,36 @@ def test_a_list_shows_what_may_be_called(tmp_path):
         refused(stand.ask("tools/list"), -32603, "pdp_unavailable")
 
 
+def test_a_list_is_cut_or_refused(tmp_path):  # COAZ-FW-43 D-36
+    """Marked as its reader's alone, with no word beside it of what was cut; and without mappings no list at all."""
+    class Frank(Shop):
+        unlisted = False
+
+        class Handler(canary.Handler):
+            def answer(self, body, headers=()):
+                super().answer(body, [*headers, ("ETag", '"three"'), ("X-Total-Count", "3")])
+
+        def __init__(self):
+            super().__init__(handler=self.Handler)
+
+        def _result(self, message):
+            if message["method"] == "tools/list" and self.unlisted and message["id"] != 7:
+                return {"tools": "none of your business"}
+            said = super()._result(message)
+            return said | {"cacheScope": "public", "total": 3} if message["method"] == "tools/list" else said
+
+    with Stand(tmp_path, shop=Frank(), wishes={"filter_lists": True}) as stand:
+        stand.engine.answer = lambda body: body["resource"]["id"] != "pay"
+        response = stand.ask("tools/list")
+        assert [tool["name"] for tool in result(response)["tools"]] == ["look"]
+        assert set(result(response)) == {"tools", "ttlMs", "cacheScope"}
+        assert result(response)["cacheScope"] == "private"
+        assert response.header("etag") is None and response.header("x-total-count") is None
+        stand.shop.unlisted = True
+        time.sleep(1.2)  # Longer than the last listing holds.
+        refused(stand.ask("tools/list"), -32603, "mapping_unavailable")
+
+
 class Remembering(Shop):
     """The same, with sessions for older clients."""
 
@@ -325,6 +361,38 @@ def test_a_session_is_whose_token_began_it(tmp_path):  # COAZ-MCP-87 MSG-16
         assert stand.ask(verb="DELETE", version=LEGACY, extra=inside, body=b"").status == 200
         assert stand.shop.ended == ["theirs"]
         assert stand.ask(version=LEGACY, extra=inside).status == 404
+
+
+def test_a_session_is_of_the_subject_that_is_designated(tmp_path):  # COAZ-MCP-09 MSG-16
+    with Stand(tmp_path, wishes={"subject_claim": "obo"}, shop=Remembering()) as stand:
+        ann, bob = stand.token(sub="agent-7", obo="u-ann"), stand.token(sub="agent-7", obo="u-bob")
+        first = stand.ask("initialize", params=HELLO, version=LEGACY, token=ann)
+        assert stand.engine.asked[-1]["subject"]["id"] == "u-ann"
+        inside, asked = [("Mcp-Session-Id", first.header("mcp-session-id"))], len(stand.engine.asked)
+        for token in (bob, stand.token(sub="agent-7"), stand.token(without=("sub",))):
+            for verb, body in (("POST", None), ("GET", b""), ("DELETE", b"")):
+                no = stand.ask(verb=verb, body=body, version=LEGACY, extra=inside, token=token)
+                assert (no.status, no.json()["error"]) == (403, "session_bound"), no
+        assert (len(stand.engine.asked), stand.shop.ended) == (asked, [])
+        result(stand.ask(version=LEGACY, extra=inside, token=ann))
+
+
+def test_one_token_does_not_take_every_child(tmp_path):  # D-31 MSG-16
+    command = f"{sys.executable} {Path(__file__).parent / 'servers/plain.py'}"
+    with Stand(tmp_path, wishes={"upstream_stdio": command}) as stand:
+        eve, ann = stand.token(sub="u-eve"), stand.token(sub="u-ann")
+
+        def begin(token):
+            return stand.ask("initialize", params=HELLO, version=LEGACY, token=token).header("mcp-session-id")
+
+        def lives(session, token):
+            return stand.ask("ping", version=LEGACY, extra=[("Mcp-Session-Id", session)], token=token).status == 200
+
+        eves = [begin(eve) for _ in range(40)]
+        anns = [begin(ann) for _ in range(2)]
+        assert None not in eves + anns, "nobody is refused"
+        assert [lives(session, eve) for session in eves] == [False] * 18 + [True] * 22
+        assert all(lives(session, ann) for session in anns)
 
 
 def test_an_external_authorizer_never_says_yes_to_a_no(tmp_path):  # D-3 COAZ-MCP-02

@@ -2,6 +2,7 @@
 two servers that guard themselves. Nobody is granted anything here: what passes is what is open to everybody, once and
 whole, and whatever can be read in two ways is answered once, with an error, and reaches nobody."""
 
+import select
 import socket
 import struct
 import subprocess
@@ -125,25 +126,25 @@ def nobody_reached(door):
 N = str(len(LIST))
 CHUNKS = ("Transfer-Encoding", "chunked")
 FRAMINGS = {
-    "two lengths": ([("Content-Length", N), ("Content-Length", "5")], LIST, {400}),
-    "a list of lengths": ([("Content-Length", f"{N}, {N}")], LIST, {400}),
-    "a signed length": ([("Content-Length", "+" + N)], LIST, {400}),
-    "a length in hexadecimal": ([("Content-Length", hex(len(LIST)))], LIST, {400}),
-    "a negative length": ([("Content-Length", "-1")], LIST, {400}),
-    "no length at all": ([("Content-Length", "")], LIST, {400}),
-    "a coding before the chunks": ([("Transfer-Encoding", "gzip, chunked")], chunked(LIST), {400, 415}),
-    "chunks of chunks": ([("Transfer-Encoding", "chunked, chunked")], chunked(LIST), {400, 415}),
-    "chunked twice": ([CHUNKS, CHUNKS], chunked(LIST), {400, 415}),
-    "a coding after the chunks": ([("Transfer-Encoding", "chunked, identity")], chunked(LIST), {400}),
-    "a coding nobody knows": ([("Transfer-Encoding", "xchunked")], chunked(LIST), {400}),
-    "a chunk size that is none": ([CHUNKS], b"-1\r\n" + LIST + b"\r\n0\r\n\r\n", {400, 413}),
-    "a chunk size too long": ([CHUNKS], b"F" * 17 + b"\r\n" + LIST + b"\r\n0\r\n\r\n", {400, 413}),
-    "chunks ended by bare line feeds": ([CHUNKS], b"%x\n%s\n0\n\n" % (len(LIST), LIST), {400, 413}),
-    "a chunk that runs into the next": ([CHUNKS], b"%x\r\n%s0\r\n\r\n" % (len(LIST), LIST), {400, 413}),
-    "thousands of trailers": ([CHUNKS], chunked(LIST, b"0\r\n" + b"X: y\r\n" * 5000 + b"\r\n"), {400, 413}),
-    "a compressed body": ([("Content-Encoding", "gzip"), ("Content-Length", N)], LIST, {415}),
+    "two lengths": ([("Content-Length", N), ("Content-Length", "5")], LIST, 400),
+    "a list of lengths": ([("Content-Length", f"{N}, {N}")], LIST, 400),
+    "a signed length": ([("Content-Length", "+" + N)], LIST, 400),
+    "a length in hexadecimal": ([("Content-Length", hex(len(LIST)))], LIST, 400),
+    "a negative length": ([("Content-Length", "-1")], LIST, 400),
+    "no length at all": ([("Content-Length", "")], LIST, 400),
+    "a coding before the chunks": ([("Transfer-Encoding", "gzip, chunked")], chunked(LIST), 415),
+    "chunks of chunks": ([("Transfer-Encoding", "chunked, chunked")], chunked(LIST), 415),
+    "chunked twice": ([CHUNKS, CHUNKS], chunked(LIST), 400),
+    "a coding after the chunks": ([("Transfer-Encoding", "chunked, identity")], chunked(LIST), 400),
+    "a coding nobody knows": ([("Transfer-Encoding", "xchunked")], chunked(LIST), 400),
+    "a chunk size that is none": ([CHUNKS], b"-1\r\n" + LIST + b"\r\n0\r\n\r\n", 413),
+    "a chunk size too long": ([CHUNKS], b"F" * 17 + b"\r\n" + LIST + b"\r\n0\r\n\r\n", 413),
+    "chunks ended by bare line feeds": ([CHUNKS], b"%x\n%s\n0\n\n" % (len(LIST), LIST), 413),
+    "a chunk that runs into the next": ([CHUNKS], b"%x\r\n%s0\r\n\r\n" % (len(LIST), LIST), 413),
+    "thousands of trailers": ([CHUNKS], chunked(LIST, b"0\r\n" + b"X: y\r\n" * 5000 + b"\r\n"), 413),
+    "a compressed body": ([("Content-Encoding", "gzip"), ("Content-Length", N)], LIST, 415),
     "a body compressed twice": ([("Content-Encoding", "identity"), ("Content-Encoding", "br"), ("Content-Length", N)], LIST,
-                                {415}),
+                                415),
 }
 
 
@@ -152,7 +153,7 @@ def test_a_body_has_one_end_at_every_door(door, shape):  # CORE-116 MCP-29
     lines, body, expected = FRAMINGS[shape]
     with nobody_reached(door):
         answer, _ = exchange(door, door.listing(lines=lines, body=body))
-        assert len(statuses(answer)) == 1 and statuses(answer)[0] in expected, answer
+        assert statuses(answer) == [expected], answer
 
 
 @pytest.mark.parametrize("line", ["X-A: a\r\n b", "X-A: a\r\n\tMcp-Method: tools/call", "X-A: a\rb", "X-A: a\0b", "X-A : b",
@@ -170,8 +171,9 @@ def test_what_is_smuggled_behind_a_body_is_nobodys_request(door):
     for lines, body in (([("Content-Length", "4"), CHUNKS], chunked(LIST)), ([CHUNKS, ("Content-Length", N)], chunked(LIST))):
         before = door.reached()
         answer, closed = exchange(door, door.listing(lines=lines, body=body) + smuggled)
-        assert statuses(answer) in ([200], [400], [413]) and closed, answer
-        assert before is None or door.reached() - before == statuses(answer).count(200)
+        # The chunks are the end, whatever length was said; a length beside them ends the connection.
+        assert (statuses(answer), closed) == ([200], True), answer
+        assert before is None or door.reached() == before + 1
 
 
 def test_trailers_say_nothing(door):
@@ -192,7 +194,7 @@ def test_trailers_say_nothing(door):
 def test_no_other_version_is_spoken(door, version):
     with nobody_reached(door):
         answer, closed = exchange(door, door.listing(version=version))
-        assert statuses(answer) in ([400], []) and closed, answer
+        assert (statuses(answer), closed) == ([400], True), answer
 
 
 def test_http2_is_not_begun(door):
@@ -200,9 +202,11 @@ def test_http2_is_not_begun(door):
     with nobody_reached(door):
         preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + struct.pack(">HBBBI", 0, 0, 4, 0, 0)
         answer, closed = exchange(door, preface)
-        # A server of axum's own may speak it; then it speaks nothing else, and there is no request.
-        assert not statuses(answer) or statuses(answer) == [400], answer
-        assert closed or door.name.startswith("guard")
+        if door.name.startswith("guard"):
+            # A server of axum's own speaks it: it begins with its settings, and there is no request.
+            assert (answer[3:4], statuses(answer), closed) == (b"\x04", [], False), answer
+        else:
+            assert (answer, closed) == (b"", True)
 
 
 @pytest.mark.parametrize("upgrade", ["h2c", "websocket", "TLS/1.0"])
@@ -226,7 +230,8 @@ def test_whoever_asks_first_is_told_before_he_sends(door):
         assert statuses(stream.recv(65536)) == [200]
     with nobody_reached(door):
         odd, _ = exchange(door, door.listing(lines=[("Expect", "a miracle")]).replace(LIST, b"{}" + b" " * (len(LIST) - 2)))
-        assert statuses(odd) in ([400], [417]), odd
+        # Nobody expects one: the body is read, and is no message.
+        assert statuses(odd) == [400] and b"-32600" in odd, odd
 
 
 # ---- slow and half-closed --------------------------------------------------------------------------------------------
@@ -246,7 +251,8 @@ def test_a_slow_body_is_waited_for_and_nobody_with_it(door):
             if at % 120 == 0:
                 assert statuses(exchange(door, door.listing().replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1))[0]) == [200]
         assert statuses(stream.recv(65536)) == [200]
-    assert before is None or door.reached() > before
+    beside = -(-len(LIST) // 120)
+    assert before is None or door.reached() == before + beside + 1
 
 
 @pytest.mark.parametrize("kept", [0, 1, -1])
@@ -257,21 +263,36 @@ def test_a_body_that_stops_short_is_nobodys_request(door, kept):  # MCP-29
     cut = whole[:len(whole) - len(LIST)] + LIST[:kept]
     with door.connect() as stream:
         answer, _ = spoken(stream, cut, 5, done=True)
-    assert 200 not in statuses(answer), answer
+    assert (statuses(answer), b"request_body_too_large" in answer) == ([413], True), answer
     assert door.reached() == before
 
 
-def test_whoever_sent_all_and_closed_his_half_is_answered_or_not(door):
-    """A client that says nothing more may still listen; what it gets is whole, or nothing. It is carried once at most."""
+def test_whoever_closed_his_half_after_his_answer_has_it_whole(door):
+    """What was answered by the time a client says that it says nothing more is there to be read, once."""
     before = door.reached()
     with door.connect() as stream:
-        answer, _ = spoken(stream, door.listing(), 5, done=True)
-    assert statuses(answer) in ([200], []), answer
-    # One that is not answered may be on its way behind the host; that is this test's request and not the next one's.
-    deadline = time.monotonic() + 2
-    while before is not None and door.reached() == before and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert before is None or door.reached() in ({before + 1} if answer else {before, before + 1})
+        stream.sendall(door.listing())
+        assert select.select([stream], [], [], 10)[0], "no answer"
+        answer, closed = spoken(stream, b"", 5, done=True)
+    assert (statuses(answer), closed) == ([200], True), answer
+    assert before is None or door.reached() == before + 1
+
+
+def test_whoever_closed_his_half_before_his_answer_has_taken_it_back(door):
+    """In this revision hanging up cancels, and a closed half is where hanging up begins: there is no answer, and what was
+    carried was carried once."""
+    if not door.canary:
+        pytest.skip("nothing is behind this door that could be held")
+    before, held = door.reached(), door.canary.hold()
+    with door.connect() as stream:
+        stream.sendall(door.listing())
+        held.wait()
+        answer, closed = spoken(stream, b"", 5, done=True)
+    held.release()
+    assert (answer, closed) == (b"", True)
+    assert door.reached() == before + 1
+    assert statuses(exchange(door, door.listing(lines=[("Connection", "close")]))[0]) == [200]
+    assert door.reached() == before + 2
 
 
 def test_a_name_bound_anew_reaches_no_loopback_listener(door):  # D-16
@@ -292,12 +313,34 @@ def test_a_name_bound_anew_reaches_no_loopback_listener(door):  # D-16
         assert statuses(answer) == [403] and b"access-control-" not in answer.lower(), answer
 
 
-@pytest.mark.parametrize("target", ["//mcp", "/mcp/", "/%6dcp", "/mcp;x", "/./mcp", "/x/../mcp", "/x/%2e%2e/mcp", "/mcp%00",
-                                    "/MCP", "/mcp?", "/mcp?a=1", "/mcp\\", "/mcp%2f", "/.well-known/../mcp"])
+@pytest.mark.parametrize("target", ["//mcp", "/mcp/", "/%6dcp", "/%6Dcp", "/mcp;x", "/./mcp", "/x/../mcp", "/x/%2e%2e/mcp",
+                                    "/mcp%00", "/MCP", "/mcp?", "/mcp?a=1", "/mcp\\", "/\\mcp", "/mcp%2f", "/mcp/%2e", "*",
+                                    "/check/mcp", "/mcp%0d%0aX:1", "/.well-known/../mcp",
+                                    "/.well-known/oauth-protected-resource/../../mcp"])
 def test_a_resource_has_one_address_at_every_door(door, target):
     with nobody_reached(door):
         answer, _ = exchange(door, door.listing(target=target))
-        assert statuses(answer) in ([400], [404]), (target, answer)
+        assert statuses(answer) == [400 if "?" in target else 404], (target, answer)
+
+
+def turned_away(door, answer):
+    """A call without a grant got no further than that: the guard says so under 200, as JSON-RPC has it."""
+    if door.name == "guard_rmcp" and statuses(answer) == [200]:
+        return b'"code":-32002' in answer and b'"result"' not in answer
+    return statuses(answer) in ([400], [403], [404], [503])
+
+
+def test_what_a_listener_takes_off_a_target_lets_no_call_through(door):
+    """A fragment is cut off before anybody sees it, and an own address in absolute form is an address."""
+    body = mcp_body("tools/call", {"name": "execute_trade", "arguments": {}})
+    listed, called = b"Mcp-Method: tools/list\r\n", b"Mcp-Method: tools/call\r\nMcp-Name: execute_trade\r\n"
+    path, own = f"POST {door.prefix}/mcp".encode(), f"POST http://{door.host}{door.prefix}/mcp".encode()
+    with nobody_reached(door):
+        for target in ("/mcp#f", "/mcp#/../x", "/mcp#?x=1", "/mcp"):
+            request = door.listing(target=target, body=body)
+            assert listed in request
+            answer, _ = exchange(door, request.replace(listed, called, 1).replace(path, own if target == "/mcp" else path, 1))
+            assert turned_away(door, answer), (target, answer)
 
 
 def test_an_absolute_target_is_for_its_own_host(door):
@@ -305,8 +348,7 @@ def test_an_absolute_target_is_for_its_own_host(door):
         for target in (f"http://attacker.example{door.prefix}/mcp", f"http://user@attacker.example{door.prefix}/mcp"):
             request = door.listing().replace(f"POST {door.prefix}/mcp".encode(), f"POST {target}".encode(), 1)
             answer, _ = exchange(door, request)
-            # A gateway asks about paths; another form of a target is no check.
-            assert statuses(answer) in ([421], [404], [400]), (target, answer)
+            assert statuses(answer) == [421], (target, answer)
 
 
 def test_a_head_is_bounded_at_every_door_of_ours(door):
@@ -316,5 +358,5 @@ def test_a_head_is_bounded_at_every_door_of_ours(door):
     with nobody_reached(door):
         for lines in ([("X-Large", "a" * 200_000)], [(f"X-{n}", "a") for n in range(200)],
                       [("Authorization", "PoP " + "." * 300_000)], [("Mcp-Name", "=?base64?" + "A" * 100_000 + "?=")]):
-            answer, _ = exchange(door, door.listing(lines=lines))
-            assert statuses(answer) in ([431], [400], []), answer[:200]
+            answer, closed = exchange(door, door.listing(lines=lines))
+            assert (statuses(answer), closed) == ([431], True), answer[:200]

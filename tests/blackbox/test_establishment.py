@@ -1,6 +1,7 @@
 """A resource server that nobody configured introduces itself, and the owner alone lets it in and puts it out. What
 proves nothing is answered alike, kept nowhere, and makes the authority ask nobody twice."""
 
+import re
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -194,6 +195,47 @@ def test_set_up_is_not_hers(house):  # D-22
     assert (row["status"], row["introduced_by"], row["client_id"]) == ("active", "setup", house.gateway)
     (entry,) = [row for row in house.owner.ledger() if row["entry"].get("resource_server") == house.gateway]
     assert (entry["kind"], entry["author"]) == ("approved", "setup")
+
+
+def stored(house):
+    """How often the store was asked what."""
+    shown = send("GET", house.ready["metrics"] + "/metrics").body.decode()
+    counts = re.findall(r'^sayso_store_seconds_count\{op="(\w+)"\} (\d+)', shown, re.M)
+    return {op: int(count) for op, count in counts}
+
+
+def test_the_gateway_of_a_house_comes_in_by_the_door(lone_house):  # D-22 FED-20 FED-30
+    """It is expected, introduces itself over HTTP and draws a token by signature: at each start, under whatever address."""
+    house = lone_house
+    rows = lambda: [(row["kind"], row["entry"].get("moved_from")) for row in house.owner.ledger() if row["author"] == "setup"
+                    and "resource_server" in row["entry"]]
+    for _ in range(2):
+        asked = stored(house)
+        assert (asked["pre_approve"], asked["introduce"], asked["grant_pat"]) == (1, 1, 1), asked
+        assert "settle_resource_server" not in asked
+        assert rows() == [("approved", None)]
+        house.restart()
+    agent, before = Agent(), house.gateway
+    grant = agent.obtain(house.resource, "get_positions", owner=house.owner)
+    server, units = house.resource_server(), house.owner.read("/policies")
+    pat, connections = server.pat, [row["handle"] for row in house.owner.read("/connections")]
+    house.stop()
+    house.listen = (house.listen[0], "127.0.0.1:0")
+    house.start()
+    (row,) = house.owner.read("/resource-servers")
+    assert (row["client_id"], row["status"], row["introduced_by"]) == (house.gateway, "active", "setup")
+    assert house.gateway != before and rows() == [("approved", None), ("approved", before)]
+    # Units and connections stay; grants and tokens end.
+    assert (house.owner.read("/policies"), [row["handle"] for row in house.owner.read("/connections")]) == (units, connections)
+    assert server.introspect(grant.token, pat).status == 401
+    assert house.resource_server().state(grant.token) is not True
+    renewed = agent.obtain(house.resource, "get_positions", owner=house.owner)
+    result(agent.call(house.resource, "get_positions", token=renewed.token))
+    # Its key at an address that set-up did not name is a stranger's.
+    elsewhere = Origin(house.authority)
+    elsewhere.key = elsewhere.signer = house.resource_server().key
+    pending(elsewhere.introduce(), elsewhere.url)
+    elsewhere.close()
 
 
 def test_a_house_whose_gateway_she_withdrew_stays_so(lone_house):  # FED-36 FED-37

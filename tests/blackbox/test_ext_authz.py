@@ -94,6 +94,19 @@ def test_what_needs_a_channel_is_refused(town):  # D-15
     refused(resumed, 400, "invalid_request")
 
 
+def test_a_stranger_takes_nothing_back(town):  # D-13 D-15
+    """What an older client takes back or answers is refused unless it is known whose session it is; nothing gets there."""
+    older = [("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream"),
+             ("MCP-Protocol-Version", "2025-11-25")]
+    said = {"cancelled": {"method": "notifications/cancelled", "params": {"requestId": 1}}, "answer": {"id": 1, "result": {}}}
+    before = len(town.canary.bodies)
+    for session in ([], [("Mcp-Session-Id", "somebodys")]):
+        for message in said.values():
+            answer = send("POST", town.resource, older + session, json.dumps({"jsonrpc": "2.0"} | message).encode())
+            assert answer.status == 403 and answer.json()["error"]["data"]["error"] == "unknown_method", answer
+    assert len(town.canary.bodies) == before
+
+
 def test_other_spellings_reach_nobody(town):
     before, body = len(town.canary.bodies), mcp_body("tools/list")
     for path in ("//mcp", "/mcp/", "/%6dcp", "/mcp;x", "/x/../mcp", "/MCP", "/mcp?x=1", "/check/mcp", "/./mcp", "/mcp%2f"):

@@ -141,6 +141,9 @@ def test_policies_can_be_checked_alone(tmp_path):
     (["--url", "http://pdp.example"], ["https"]),
     (["--url", "https://pdp.example/"], ["--url"]),
     (["--url", "https://pdp.example"], ["--secret-file"]),
+    (["--host", "pdp.example"], ["--host pdp.example", "--url", "--secret-file"]),
+    (["--host", "localhost:1", "--host", "10.0.0.1:8444", "--secret-file", "secret"], ["--host 10.0.0.1:8444", "--url"]),
+    (["--host", "pdp.example", "--url", "http://127.0.0.1:1", "--secret-file", "secret"], ["--host pdp.example", "https"]),
     (["--tls-certificate", TLS / "cert.pem", "--tls-key", "key.pem", "--url", "http://127.0.0.1:1"], ["https://"]),
     (["--tls-certificate", "key.pem", "--tls-key", "key.pem"], ["certificates in PEM"]),
     (["--tls-certificate", TLS / "cert.pem", "--tls-key", "open.pem"], ["chmod 600"]),
@@ -193,6 +196,21 @@ def test_off_loopback_it_speaks_tls_and_wants_the_secret(tmp_path):
             assert b"HTTP/1.1" not in plain.recv(1000)
         assert pdp.stop() == 0
         assert shown not in pdp.logged()
+
+
+def test_behind_a_proxy_it_wants_the_secret_under_every_name(tmp_path):  # D-34
+    port = free_port()
+    arguments = ["--listen", f"127.0.0.1:{port}", "--url", "https://pdp.example", "--host", "pdp.internal:8444",
+                 "--secret-file", tmp_path / "secret"]
+    with Pdp.running(tmp_path, {"a.cedar": ALLOW}, *arguments) as pdp:
+        shown = ("Authorization", f"Bearer {(tmp_path / 'secret').read_text().strip()}")
+        here = f"http://127.0.0.1:{port}/access/v1/evaluation"
+        for host in ("pdp.example", "pdp.internal:8444"):
+            assert pdp.post(CALL, JSON, ("Host", host), url=here).status == 401
+            assert pdp.post(CALL, JSON, ("Host", host), shown, url=here).status == 200
+        assert pdp.post(CALL, JSON, ("Host", "evil.example"), shown, url=here).status == 421
+    with Pdp.running(tmp_path / "here", {"a.cedar": ALLOW}, "--listen", "127.0.0.1:0", "--host", "localhost:1") as pdp:
+        assert pdp.post(CALL, JSON, ("Host", "localhost:1")).status == 200
 
 
 # ---- its policies --------------------------------------------------------------------------------------------

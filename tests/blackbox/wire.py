@@ -343,6 +343,9 @@ def spoken(stream, data, wait, done=False):
         stream.sendall(data)
         if done:
             stream.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass  # Whoever answers before it has heard all may close; what it said is there to be read all the same.
+    try:
         stream.settimeout(wait)
         while piece := stream.recv(65536):
             answer += piece

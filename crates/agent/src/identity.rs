@@ -63,6 +63,14 @@ impl Keystore {
         Ok(self.held(&name)?.ok_or(damaged)?)
     }
 
+    /// The key for an authority, if one was drawn.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(crate) fn drawn_for(&self, issuer: &Url) -> Result<Option<SigningKey>, FolderFault> {
+        self.held(&file_name(&issuer.origin().ascii_serialization()))
+    }
+
     fn held(&self, name: &str) -> Result<Option<SigningKey>, FolderFault> {
         let bytes = self.folder.read(name)?;
         bytes.map(|bytes| parse(&bytes, &self.folder.path_of(name))).transpose()

@@ -86,7 +86,10 @@ impl Authority {
             Look::Busy => return Err(Refused::Busy),
             Look::Anew(place) => place,
         };
-        let keys = match self.published(claimed.resource, IntroducedBy::Itself).await {
+        // What the operator named is reached as the operator's; it was not a stranger who led there (D-41).
+        let named = self.store.is_vouched_for(claimed.resource, self.now()).await?;
+        let by = if named { IntroducedBy::Setup } else { IntroducedBy::Itself };
+        let keys = match self.published(claimed.resource, by).await {
             Ok(published) => published.keys.into_iter().map(|(_, key)| key).collect(),
             Err(fault) => {
                 tracing::info!(why = %fault, "introduction.unreadable");

@@ -3,6 +3,7 @@
 //! Characters that hide or reorder text, and runs of spaces that would push the rest out of sight, are shown by their
 //! number in marks that no text can imitate. Nothing is left out. Spans of time are spelled here too.
 
+use sayso_protocol::letters::is_hidden;
 use std::fmt::{self, Write};
 
 /// Spaces in a row that are still shown as spaces.
@@ -54,17 +55,6 @@ fn spaces(out: &mut impl Write, run: usize) -> fmt::Result {
         return write!(out, "<i>{run} spaces</i>");
     }
     (0..run).try_for_each(|_| out.write_char(' '))
-}
-
-/// Control, bidirectional and zero-width characters, and blanks that are not the space of the keyboard.
-pub(crate) fn is_hidden(letter: char) -> bool {
-    letter.is_control()
-        || matches!(letter,
-            '\u{a0}' | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{1680}' | '\u{17b4}'
-            | '\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{2000}'..='\u{200f}' | '\u{2028}'..='\u{202f}'
-            | '\u{205f}'..='\u{206f}' | '\u{2800}' | '\u{3000}' | '\u{3164}' | '\u{fe00}'..='\u{fe0d}'
-            | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}'
-            | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// A span in the largest unit that says it exactly.

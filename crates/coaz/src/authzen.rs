@@ -2,19 +2,27 @@
 //! Every part that must be there is a field that is: a `Request` cannot lack a subject or name a resource by a list.
 //! Answers are read in `answer`.
 
-use sayso_protocol::Json;
-use serde::Serialize;
+use std::sync::Arc;
 
-/// A JSON object.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
-pub struct Object(Json);
+use sayso_protocol::Json;
+use serde::{Serialize, Serializer};
+
+/// A JSON object. Its copies share it: what stands at the top of a request for several decisions is there once, however
+/// many entries take it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Object(Arc<Json>);
+
+impl Serialize for Object {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
 
 impl Object {
     /// The value, if it is an object.
     #[must_use]
     pub fn of(value: Json) -> Option<Object> {
-        matches!(value, Json::Object(_)).then_some(Object(value))
+        matches!(value, Json::Object(_)).then(|| Object(Arc::new(value)))
     }
 
     /// The object as a value.
@@ -181,6 +189,23 @@ impl Evaluation {
     }
 }
 
+impl Entity {
+    /// Reads a subject or a resource, if it is one.
+    #[must_use]
+    pub fn read(value: &Json) -> Option<Entity> {
+        let text = |name: &str| value.get(name)?.as_str().map(str::to_owned);
+        Some(Entity { kind: text("type")?, id: text("id")?, properties: properties(value)? })
+    }
+}
+
+impl Action {
+    /// Reads an action, if it is one.
+    #[must_use]
+    pub fn read(value: &Json) -> Option<Action> {
+        Some(Action { name: value.get("name")?.as_str()?.to_owned(), properties: properties(value)? })
+    }
+}
+
 impl Entry {
     fn read(body: &Json) -> Result<Entry, NotARequest> {
         if !matches!(body, Json::Object(_)) {
@@ -188,9 +213,11 @@ impl Entry {
         }
         let part = |name: &'static str| body.get(name);
         Ok(Entry {
-            subject: part("subject").map(|it| entity(it).ok_or(NotARequest("subject"))).transpose()?,
-            action: part("action").map(|it| action(it).ok_or(NotARequest("action"))).transpose()?,
-            resource: part("resource").map(|it| entity(it).ok_or(NotARequest("resource"))).transpose()?,
+            subject: part("subject").map(|it| Entity::read(it).ok_or(NotARequest("subject"))).transpose()?,
+            action: part("action").map(|it| Action::read(it).ok_or(NotARequest("action"))).transpose()?,
+            resource: part("resource")
+                .map(|it| Entity::read(it).ok_or(NotARequest("resource")))
+                .transpose()?,
             context: part("context").map(|it| object(it).ok_or(NotARequest("context"))).transpose()?,
         })
     }
@@ -222,29 +249,43 @@ impl Evaluations {
     }
 
     /// One request for each entry, with what holds for all: for a policy engine that decides only one at a time.
-    /// A part of an entry replaces the whole part at the top (AuthZEN section 7.1.1).
+    /// A part of an entry replaces the whole part at the top (AuthZEN section 7.1.1). Each is made when it is its turn.
     ///
     /// # Errors
     /// When an entry has a part neither itself nor from the top.
-    pub fn singles(&self) -> Result<Vec<Evaluation>, NotARequest> {
-        let top = &self.defaults;
-        let single = |entry: &Entry| {
-            Ok(Evaluation {
-                subject: entry
-                    .subject
-                    .clone()
-                    .or_else(|| top.subject.clone())
-                    .ok_or(NotARequest("subject"))?,
-                action: entry.action.clone().or_else(|| top.action.clone()).ok_or(NotARequest("action"))?,
-                resource: entry
-                    .resource
-                    .clone()
-                    .or_else(|| top.resource.clone())
-                    .ok_or(NotARequest("resource"))?,
-                context: entry.context.clone().or_else(|| top.context.clone()),
-            })
-        };
-        self.evaluations.iter().map(single).collect()
+    pub fn singles(&self) -> Result<impl ExactSizeIterator<Item = Evaluation>, NotARequest> {
+        let single = |entry| Single::of(entry, &self.defaults);
+        let singles = self.evaluations.iter().map(single).collect::<Result<Vec<_>, _>>()?;
+        Ok(singles.into_iter().map(Single::made))
+    }
+}
+
+/// The parts of one request, where they are.
+struct Single<'a> {
+    subject: &'a Entity,
+    action: &'a Action,
+    resource: &'a Entity,
+    context: Option<&'a Object>,
+}
+
+impl<'a> Single<'a> {
+    fn of(entry: &'a Entry, top: &'a Entry) -> Result<Self, NotARequest> {
+        let either = |own: &'a Option<Entity>, top: &'a Option<Entity>| own.as_ref().or(top.as_ref());
+        Ok(Single {
+            subject: either(&entry.subject, &top.subject).ok_or(NotARequest("subject"))?,
+            action: entry.action.as_ref().or(top.action.as_ref()).ok_or(NotARequest("action"))?,
+            resource: either(&entry.resource, &top.resource).ok_or(NotARequest("resource"))?,
+            context: entry.context.as_ref().or(top.context.as_ref()),
+        })
+    }
+
+    fn made(self) -> Evaluation {
+        Evaluation {
+            subject: self.subject.clone(),
+            action: self.action.clone(),
+            resource: self.resource.clone(),
+            context: self.context.cloned(),
+        }
     }
 }
 
@@ -255,13 +296,4 @@ fn object(value: &Json) -> Option<Object> {
 /// The properties of something; present and no object is a fault.
 fn properties(value: &Json) -> Option<Option<Object>> {
     value.get("properties").map_or(Some(None), |it| object(it).map(Some))
-}
-
-fn entity(value: &Json) -> Option<Entity> {
-    let text = |name: &str| value.get(name)?.as_str().map(str::to_owned);
-    Some(Entity { kind: text("type")?, id: text("id")?, properties: properties(value)? })
-}
-
-fn action(value: &Json) -> Option<Action> {
-    Some(Action { name: value.get("name")?.as_str()?.to_owned(), properties: properties(value)? })
 }

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::answer::AnswerFault;
 use crate::expr::ExpressionFault;
+use crate::mapping::MAX_ENTRIES;
 
 /// What kind of no it is; each has its JSON-RPC code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,6 +98,9 @@ pub enum Why {
     /// `evaluations` without entries, or not written out as a list of objects.
     #[error("evaluations must be a list of at least one object, written out")]
     Entries,
+    /// More entries of `evaluations` than a mapping may have.
+    #[error("more than {MAX_ENTRIES} entries")]
+    TooManyEntries,
     /// A subject inside an entry.
     #[error("an entry of evaluations may not have a subject")]
     EntrySubject,

@@ -38,11 +38,11 @@ mod template;
 use sayso_protocol::Json;
 use sayso_protocol::canon::S256;
 
-pub use decision_point::{Deciding, DecisionPoint};
+pub use decision_point::{Deciding, DecisionPoint, Tally};
 pub use defaults::{DefaultShape, EXTRA_DEFAULTS, IDENTITY, default_shapes, passes};
 pub use expr::{BUDGET, Expression, ExpressionFault, MAX_DEPTH, MAX_NODES, MAX_RESULT, MAX_SOURCE};
 pub use fault::{Category, Fault, Why};
-pub use mapping::{MAX_MAPPING, MEMBER, Mapping};
+pub use mapping::{MAX_ENTRIES, MAX_MAPPING, MEMBER, Mapping};
 pub use operation::{NotASample, Operation, Sample};
 pub use registry::{Change, MAX_DECLARED, MAX_PAGES, MAX_TOOLS, NotAListing, Registry, lifetime};
 pub use resolve::{Notice, Warning};
@@ -122,6 +122,12 @@ impl Engine {
         let compile = || Defaults::compile(settings.revision, &settings.extra_defaults);
         let defaults = expr::roomy(compile).unwrap_or_else(|| Err(Why::Compiling.at("")))?;
         Ok(Engine { settings, defaults })
+    }
+
+    /// The claim of a token that names its subject: `sub`, or another that is designated for its issuer (binding 3.1).
+    #[must_use]
+    pub fn subject_claim(&self, token: &Json) -> &str {
+        self.settings.claim(token)
     }
 
     /// What is to be done with a message whose token was validated. `now` is in milliseconds, on the clock of the

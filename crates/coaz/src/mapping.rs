@@ -19,6 +19,9 @@ pub const MEMBER: &str = "x-authzen-mapping";
 /// Bytes of one mapping.
 pub const MAX_MAPPING: usize = 64 << 10;
 
+/// Decisions one mapping may ask for: as many as are asked for one by one where a policy engine makes no more.
+pub const MAX_ENTRIES: usize = 64;
+
 /// A mapping that can be used.
 #[derive(Debug)]
 pub struct Mapping {
@@ -157,6 +160,9 @@ fn several(reader: &mut Reader, body: &Json) -> Result<Several, Fault> {
     let top = parts(reader, body)?;
     let entries = body.get("evaluations").and_then(Json::as_array).filter(|entries| !entries.is_empty());
     let entries = entries.ok_or_else(|| Why::Entries.at("evaluations"))?;
+    if entries.len() > MAX_ENTRIES {
+        return Err(Why::TooManyEntries.at("evaluations"));
+    }
     let entries = entries.iter().enumerate().map(|(at, entry)| {
         entry_of(reader, entry, &top).map_err(|fault| fault.inside(&format!("evaluations[{at}]")))
     });

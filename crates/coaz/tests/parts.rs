@@ -40,7 +40,7 @@ fn three() -> Evaluations {
 #[test]
 fn one_by_one_each_entry_takes_whole_parts_from_the_top() {
     let singles: Vec<Value> =
-        three().singles().unwrap().iter().map(|single| serde_json::to_value(single).unwrap()).collect();
+        three().singles().unwrap().map(|single| serde_json::to_value(single).unwrap()).collect();
     assert!(singles.iter().all(|single| single["subject"] == json!({"type": "identity", "id": "u-ann"})));
     assert!(
         singles.iter().all(|single| single.get("evaluations").is_none() && single.get("options").is_none())
@@ -55,7 +55,7 @@ fn one_by_one_each_entry_takes_whole_parts_from_the_top() {
 // COAZ-FW-29, COAZ-FW-43, COAZ-MCP-22; EVS-18, EVS-19
 #[test]
 fn one_by_one_the_first_that_is_no_yes_decides() {
-    let single = Request::Evaluation(Box::new(three().singles().unwrap().remove(0)));
+    let single = Request::Evaluation(Box::new(three().singles().unwrap().next().unwrap()));
     let yes = || judge(&single, reply(r#"{"decision":true}"#));
     let no = || judge(&single, reply(r#"{"decision":false}"#));
     let broken = || judge(&single, Reply { status: 500, ..reply("") });
@@ -95,7 +95,7 @@ fn a_fault_is_a_json_rpc_error() {
 // COAZ-MCP-79, ERR-09: only a denial may be a tool result.
 #[test]
 fn a_denial_may_be_a_tool_result() {
-    let single = Request::Evaluation(Box::new(three().singles().unwrap().remove(0)));
+    let single = Request::Evaluation(Box::new(three().singles().unwrap().next().unwrap()));
     let id: RequestId = "\"a\"".parse().unwrap();
     let denied = judge(&single, reply(r#"{"decision":false}"#)).unwrap_err();
     let result: Value = serde_json::from_slice(&denied.tool_result(&id).unwrap()).unwrap();

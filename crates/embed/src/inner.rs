@@ -118,12 +118,22 @@ where
     }
 }
 
+/// A header's value without the blanks around it, which are no part of it (RFC 9110 section 5.5): a service that took them
+/// for one would read another value than was judged, and refuse a call that a grant was spent on.
+fn bare(value: &HeaderValue) -> HeaderValue {
+    let text = value.as_bytes().trim_ascii();
+    if text.len() == value.len() {
+        return value.clone();
+    }
+    HeaderValue::from_bytes(text).unwrap_or_else(|_| value.clone())
+}
+
 /// The request as the service gets it: the bytes that were judged, and of its headers those that may pass. Its host is
 /// what the connection was made to, and its length what the bytes are.
 fn inward(head: &Head, body: Bytes, extensions: Extensions, more: &[HeaderName]) -> Request<Full<Bytes>> {
     let passes = |name: &HeaderName| goes_inward(name) || *name == HOST || more.contains(name);
     let passed = head.headers.iter().filter(|(name, _)| passes(name));
-    let mut headers: HeaderMap = passed.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let mut headers: HeaderMap = passed.map(|(name, value)| (name.clone(), bare(value))).collect();
     if !body.is_empty() {
         headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
     }

@@ -13,7 +13,7 @@ use crate::resource::{Resource, Tool};
 pub(crate) use accept::check_answers;
 use bytes::Bytes;
 use http::{HeaderMap, Method};
-use listen::Heard;
+pub(crate) use listen::trimmed;
 use sayso_protocol::Json;
 use sayso_protocol::canon::{self, S256};
 use sayso_protocol::json::Limits;
@@ -30,6 +30,7 @@ const ROUTING: [&str; 4] = ["mcp-protocol-version", "mcp-method", "mcp-name", "m
 const NO_ARGUMENTS: &Json = &Json::Object(Vec::new());
 
 const INITIALIZE: &str = "initialize";
+const CANCELLED: &str = "notifications/cancelled";
 const LAST_EVENT: &str = "last-event-id";
 
 /// What a further round of a call carries.
@@ -74,6 +75,8 @@ pub(crate) enum Said {
     Open,
     /// One of them: the first word of an older client.
     Initialize,
+    /// One of them: an older client takes back a request of its own.
+    Cancel,
     /// In a session: the answer to a request of its server's.
     Answer(RequestId),
     /// In a session: its server is listened to, from after this event if one is named.
@@ -173,10 +176,15 @@ pub(crate) fn admit<'r>(
         return Ok(Admitted::Policed(unjudged(message, revision, body)));
     }
     if resource.opens(method) {
-        let body = trimmed(resource, &message, body, trims)?;
+        let asked = !resource.settings().enforcement.asks_nobody();
+        let body = if asked { trimmed(&message, body, trims)? } else { body.clone() };
         // The signature of an open request is never verified, so it cannot stand in for the host list.
         check_host(&resource.settings().hosts, &incoming.head)?;
-        let said = if method == INITIALIZE { Said::Initialize } else { Said::Open };
+        let said = match method {
+            INITIALIZE => Said::Initialize,
+            CANCELLED if !revision.is_modern() => Said::Cancel,
+            _ => Said::Open,
+        };
         return Ok(Admitted::Open(Opened { body, modern: revision.is_modern(), said }));
     }
     let protected_call = uma_class(method) == UmaClass::Protected;
@@ -200,24 +208,11 @@ fn unjudged(message: Message, revision: Revision, body: &Bytes) -> Unjudged {
     let said = match &message {
         Message::Response { id } => Said::Answer(id.clone()),
         message if message.method() == Some(INITIALIZE) => Said::Initialize,
+        message if message.method() == Some(CANCELLED) && !revision.is_modern() => Said::Cancel,
         _ => Said::Open,
     };
     let opened = Opened { body: body.clone(), modern: revision.is_modern(), said };
     Unjudged { opened, revision, message: Some(message) }
-}
-
-/// The body of an open method as it may be forwarded. Of what a resource holds, and of what a task came to, a subscription
-/// hears nothing, even where its method is opened by name.
-fn trimmed(resource: &Resource, message: &Message, body: &Bytes, trims: bool) -> Result<Bytes, MessageFault> {
-    let enforced = resource.settings().enforcement.asks_owner();
-    if message.method() != Some(listen::METHOD) || !enforced {
-        return Ok(body.clone());
-    }
-    match listen::heard(message, body) {
-        Heard::All => Ok(body.clone()),
-        Heard::Trimmed(less) if trims => Ok(less),
-        Heard::Trimmed(_) | Heard::Nothing => Err(MessageFault::not_heard(message.request_id().cloned())),
-    }
 }
 
 /// What is neither open nor protected, where there is a session it can belong to.
@@ -334,11 +329,9 @@ fn check_coding(headers: &HeaderMap) -> Result<(), Refusal> {
 
 fn check_content_type(headers: &HeaderMap) -> Result<(), Refusal> {
     let mut lines = headers.get_all("content-type").iter();
-    let json = match (lines.next().and_then(|value| value.to_str().ok()), lines.next()) {
-        (Some(value), None) => is_json(value),
-        _ => false,
-    };
-    if json {
+    let json = lines.next().and_then(|value| value.to_str().ok()).is_some_and(is_json);
+    // INVARIANT: two of them are a fault of the message's headers, and `reconcile` lets no message pass that has one.
+    if json || lines.next().is_some() {
         Ok(())
     } else {
         Err(Refusal::new(Code::UnsupportedMediaType, "send the message as application/json in UTF-8"))

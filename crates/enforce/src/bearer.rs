@@ -80,8 +80,9 @@ impl BearerChallenge {
     }
 }
 
-/// Whose a session is where tokens say so: the same subject by the same client, in the words of one issuer.
-#[derive(Clone, PartialEq, Eq)]
+/// Whose a session is where tokens say so: the same subject by the same client, in the words of one issuer. Where another
+/// claim is designated for the subject it counts as well as `sub`.
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Holder(Arc<[u8; 32]>);
 
 impl fmt::Debug for Holder {
@@ -91,18 +92,22 @@ impl fmt::Debug for Holder {
 }
 
 impl Holder {
-    /// The holder of a token with these claims.
-    pub(crate) fn of(claims: &Json) -> Self {
+    /// The holder of a token with these claims, whose subject is named by this one (COAZ-MCP-09). A token that names no
+    /// subject either way is anybody's, and nobody is its holder.
+    pub(crate) fn of(claims: &Json, subject: &str) -> Option<Self> {
         let claim = |name| claims.get(name).and_then(Json::as_str).unwrap_or_default();
+        if claim(subject).is_empty() && claim("sub").is_empty() {
+            return None;
+        }
         let client =
             [claim("client_id"), claim("azp")].into_iter().find(|it| !it.is_empty()).unwrap_or_default();
         let mut text = Vec::new();
-        for part in [claim("iss"), claim("sub"), client] {
+        for part in [claim("iss"), claim(subject), claim("sub"), client] {
             // With its length, so that no two holders are one text.
             text.extend_from_slice(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
             text.extend_from_slice(part.as_bytes());
         }
-        Holder(Arc::new(sha256(&text)))
+        Some(Holder(Arc::new(sha256(&text))))
     }
 }
 
@@ -158,9 +163,13 @@ mod tests {
         );
     }
 
+    fn holder(text: &str, subject: &str) -> Option<Holder> {
+        Holder::of(&Json::parse(text.as_bytes(), Limits::default()).unwrap(), subject)
+    }
+
     #[test]
     fn holders_are_told_apart_by_issuer_subject_and_client() {
-        let of = |text: &str| Holder::of(&Json::parse(text.as_bytes(), Limits::default()).unwrap());
+        let of = |text: &str| holder(text, "sub").unwrap();
         let one = of(r#"{"iss":"i","sub":"s","client_id":"c","exp":1}"#);
         assert!(one == of(r#"{"iss":"i","sub":"s","client_id":"c","exp":2,"azp":"x"}"#));
         assert!(one == of(r#"{"iss":"i","sub":"s","azp":"c"}"#));
@@ -169,10 +178,36 @@ mod tests {
             r#"{"iss":"i","sub":"t","client_id":"c"}"#,
             r#"{"iss":"i","sub":"s","client_id":"d"}"#,
             r#"{"iss":"i","sub":"s"}"#,
-            r#"{"iss":"is","sub":"","client_id":"c"}"#,
-            "{}",
         ] {
             assert!(one != of(other), "{other}");
         }
+    }
+
+    // COAZ-MCP-09, MSG-16: two who are told apart in decisions are told apart in sessions.
+    #[test]
+    fn holders_are_told_apart_by_the_claim_that_is_designated() {
+        let of = |text: &str| holder(text, "obo").unwrap();
+        let ann = of(r#"{"iss":"i","sub":"agent-7","obo":"u-ann","client_id":"c"}"#);
+        assert!(ann == of(r#"{"iss":"i","sub":"agent-7","obo":"u-ann","client_id":"c","exp":2}"#));
+        for other in [
+            r#"{"iss":"i","sub":"agent-7","obo":"u-bob","client_id":"c"}"#,
+            r#"{"iss":"i","sub":"agent-8","obo":"u-ann","client_id":"c"}"#,
+            r#"{"iss":"i","sub":"agent-7","obo":["u-ann"],"client_id":"c"}"#,
+            r#"{"iss":"i","sub":"u-ann","obo":"agent-7","client_id":"c"}"#,
+            r#"{"iss":"i","obo":"u-ann","client_id":"c"}"#,
+            r#"{"iss":"i","sub":"agent-7","client_id":"c"}"#,
+        ] {
+            assert!(ann != of(other), "{other}");
+        }
+        let nameless = [
+            r#"{"iss":"i","client_id":"c"}"#,
+            r#"{"iss":"i","sub":"","obo":""}"#,
+            r#"{"sub":7,"obo":null}"#,
+            "{}",
+        ];
+        for text in nameless {
+            assert!(holder(text, "obo").is_none() && holder(text, "sub").is_none(), "{text}");
+        }
+        assert!(holder(r#"{"iss":"i","obo":"u-ann","client_id":"c"}"#, "sub").is_none());
     }
 }

@@ -33,7 +33,7 @@ use http::{Method, Response, StatusCode};
 use http_body::Body as HttpBody;
 use sayso_protocol::payload::protection::AccessReport;
 use sayso_protocol::payload::refusal::{Code, Forwarded, Refusal};
-use sessions::{Place, Sessions, Visit};
+use sessions::{Place, Sessions, Visit, Who};
 use std::sync::Arc;
 use stream::{Leaving, Terms};
 use tokio::sync::oneshot;
@@ -172,7 +172,8 @@ impl Carrier {
                 return Some(turn_away(way, &Turned::Refuse(void.refusal), incoming));
             }
         };
-        let place = match clearance.introduces.then(|| self.sessions.place(came.source)) {
+        let who = Who { source: came.source, holder: clearance.holder.clone() };
+        let place = match clearance.introduces.then(|| self.sessions.place(who)) {
             Some(None) => return Some(no_room()),
             kept => kept.flatten(),
         };
@@ -218,7 +219,7 @@ impl Carrier {
         }
         let (sender, body) = (clearance.sender.take(), std::mem::take(&mut clearance.body));
         let sent = way.send(Sent { sender, head: &outward, body, spent: clearance.spent.as_ref() }).await;
-        let sent = sent.and_then(answered);
+        let sent = sent.and_then(answered).and_then(|response| taken(response, clearance.spent.is_some()));
         let mut response = match sent {
             _ if ends.is_some() => return ended(sent),
             Ok(response) => response,
@@ -227,7 +228,7 @@ impl Carrier {
                 return turn_away(way, &Turned::Refuse(refusal), incoming);
             }
         };
-        let stayed = self.sessions.rename(&mut response, visit, place, clearance.holder.clone());
+        let stayed = self.sessions.rename(&mut response, visit, place);
         let Ok(visit) = stayed else { return no_room() };
         if let Some(filter) = clearance.filter.take() {
             return filtered::cut(response, *filter).await;
@@ -310,6 +311,13 @@ fn answered<B>(response: Response<B>) -> Result<Response<B>, Broken> {
         return Err(Broken::Elsewhere);
     }
     Ok(passed_on(response))
+}
+
+/// An answer to a call that a grant was spent on may pass only if the server took the call: nobody would learn from its own
+/// refusal that the grant is gone (D-14).
+fn taken<B>(response: Response<B>, spent: bool) -> Result<Response<B>, Broken> {
+    let status = response.status();
+    if spent && !status.is_success() { Err(Broken::Status(status)) } else { Ok(response) }
 }
 
 /// An answer as the agent gets it: its body untouched, whatever streams through it.

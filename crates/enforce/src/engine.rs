@@ -17,6 +17,7 @@ use crate::session::{self, Named, Session, Shown};
 use crate::verdict::{Permit, Verdict};
 use http::HeaderMap;
 use sayso_protocol::canon::S256;
+use sayso_protocol::message::MessageFault;
 use sayso_protocol::payload::protection::{AccessReport, PermissionFault};
 use sayso_protocol::payload::refusal::{Code, Refusal};
 use sayso_protocol::{NegotiationId, Timestamp};
@@ -120,7 +121,8 @@ impl Engine {
         // What is decided about one request is decided by one registry, whatever is learnt meanwhile.
         let resource = self.registry.snapshot();
         let mut trail = Trail::default();
-        let (tool, verdict) = match admit::admit(&resource, incoming, session.is_some(), self.trims) {
+        let within = session.is_some_and(|session| session.is_seen());
+        let (tool, verdict) = match admit::admit(&resource, incoming, within, self.trims) {
             Ok(Admitted::Open(open)) => match session {
                 None => (None, Verdict::Permit(Permit::open(open, None))),
                 Some(session) => (None, self.hear(&resource, incoming, open, session, &mut trail).await),
@@ -233,15 +235,20 @@ impl Engine {
                 trail.claim = Some(self.replay.claim(&proof, self.now())?);
                 match open.said {
                     Said::Listen(_) | Said::Answer(_) => self.require_standing(&token).await,
-                    Said::Open | Said::Initialize | Said::End | Said::Unserved(_) => Ok(()),
+                    Said::Open | Said::Initialize | Said::Cancel | Said::End | Said::Unserved(_) => Ok(()),
                 }
             };
             if let Err(denied) = follows.await {
                 return Verdict::Refuse(denied.into_refusal());
             }
         }
+        let enforced = resource.settings().enforcement.asks_owner();
         match open.said {
             Said::Unserved(fault) => Verdict::Fault(fault),
+            // Whose request it takes back, nobody can know where no call that passed here made the session anybody's.
+            Said::Cancel if enforced && !session.is_seen() && !session.is_bound() => {
+                Verdict::Fault(MessageFault::not_served(403, None))
+            }
             Said::Answer(id) if !session.answer(&id) => Verdict::Refuse(Refusal::new(
                 Code::InvalidRequest,
                 "this session's server asked nothing by that id that has no answer yet",

@@ -5,7 +5,7 @@
 use crate::access_token::{AccessTokens, TokenFault};
 use crate::call::Incoming;
 use crate::enforcement::{Enforcement, Policed};
-use crate::policy::{Lister, Mappings, Policy, PolicySettings};
+use crate::policy::{Filter, Lister, Mappings, Policy, PolicySettings, Question};
 use crate::resource::ResourceSettings;
 use crate::scripted::{post, settings};
 use async_trait::async_trait;
@@ -14,6 +14,7 @@ use sayso_coaz::answer::{AnswerFault, Decision, Decisions};
 use sayso_coaz::authzen::{Object, Request};
 use sayso_coaz::{Deciding, DecisionPoint, Fault, Settings, Why};
 use sayso_protocol::json::Limits;
+use sayso_protocol::method::Revision;
 use sayso_protocol::{Json, Timestamp};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -107,6 +108,12 @@ impl AccessTokens for Tokens {
             "ann" => Ok(claims("u-ann", "agent-7")),
             "ann-elsewhere" => Ok(claims("u-ann", "agent-8")),
             "bob" => Ok(claims("u-bob", "agent-7")),
+            "ann-by-7" | "bob-by-7" => {
+                let by = token.strip_suffix("-by-7").unwrap_or_default();
+                Ok(json(&format!(
+                    r#"{{"iss":"https://idp.example.test","sub":"agent-7","obo":"u-{by}","client_id":"c","aud":"{SERVER}"}}"#
+                )))
+            }
             "nobody" => Ok(json(&format!(r#"{{"iss":"https://idp.example.test","aud":"{SERVER}"}}"#))),
             "unheard" => Err(TokenFault::Unavailable),
             _ => Err(TokenFault::Invalid("the token is not good here")),
@@ -170,10 +177,39 @@ pub(crate) fn policy(
     Arc::new(Policy::new(settings).unwrap())
 }
 
+/// The same where another claim is designated for the subject.
+pub(crate) fn claiming(point: &Arc<Point>, claim: &str) -> Arc<Policy> {
+    let mapping = Settings {
+        server: Some(SERVER.to_owned()),
+        subject_claims: [("https://idp.example.test".to_owned(), claim.to_owned())].into(),
+        ..Settings::default()
+    };
+    let (point, mappings): (Arc<dyn DecisionPoint>, _) = (point.clone(), Mappings::undeclared());
+    let settings = PolicySettings { mapping, mappings, point, filter_lists: false, audit_arguments: false };
+    Arc::new(Policy::new(settings).unwrap())
+}
+
 /// The scripted resource before a policy alone.
 pub(crate) fn policed(policy: Arc<Policy>) -> ResourceSettings {
     let enforcement = Enforcement::Coaz(Policed { policy, tokens: Arc::new(Tokens) });
     ResourceSettings { enforcement, tools: vec![], ..settings() }
+}
+
+/// How the answer to a `tools/list` is cut by what this point says, where one tool declares a mapping.
+pub(crate) fn filtering(point: &Arc<Point>) -> Filter {
+    let page = r#"{"tools":[{"name":"b","inputSchema":{"x-authzen-mapping":{"evaluation":{
+        "action":{"name":"pay"},"resource":{"type":"account","id":"$params.arguments.account"}}}}}]}"#;
+    filtering_by(point, Mappings::fixed(&[json(page)]).unwrap())
+}
+
+/// The same by these mappings.
+pub(crate) fn filtering_by(point: &Arc<Point>, mappings: Mappings) -> Filter {
+    let body = br#"{"jsonrpc":"2.0","id":"x","method":"tools/list"}"#;
+    let message = sayso_protocol::message::parse(body, Limits::default()).unwrap();
+    let token = json(r#"{"sub":"u-ann","client_id":"agent-7"}"#);
+    let (headers, revision) = (http::HeaderMap::new(), Revision::V20260728);
+    let question = Question { message: &message, headers: &headers, revision, token: &token, observer: None };
+    policy(point, mappings, &[], true).filter(&question).unwrap()
 }
 
 /// The same request, by whoever holds this token.

@@ -29,6 +29,8 @@ pub struct Shown(pub(crate) Arc<str>);
 /// A session.
 pub struct Session {
     state: Mutex<State>,
+    /// Whether its beginning and its answers pass here.
+    seen: bool,
     /// Counts the moments at which everything open is closed; none once there is nothing to open any more.
     closings: watch::Sender<Option<u64>>,
 }
@@ -89,11 +91,21 @@ impl Closing {
 impl Default for Session {
     fn default() -> Self {
         let state = State { owner: Owner::Nobody, asked: Marks::default(), told: Marks::default() };
-        Self { state: Mutex::new(state), closings: watch::Sender::new(Some(0)) }
+        Self { state: Mutex::new(state), seen: true, closings: watch::Sender::new(Some(0)) }
     }
 }
 
 impl Session {
+    /// A session that a host knows by name alone: it saw neither its beginning nor any answer in it, so what a server may
+    /// have asked there fits nothing (D-15).
+    pub fn unseen() -> Self {
+        Self { seen: false, ..Self::default() }
+    }
+
+    pub(crate) fn is_seen(&self) -> bool {
+        self.seen
+    }
+
     /// 256 random bits, as text: what a host calls a session.
     ///
     /// # Errors

@@ -111,12 +111,12 @@ impl<S> Permit<S> {
     pub(crate) fn policed(
         opened: Opened,
         asked: bool,
-        holder: Holder,
+        holder: Option<Holder>,
         closing: Option<Closing>,
         filter: Option<Box<Filter>>,
     ) -> Self {
         let passage = if asked { Passage::Policy } else { Passage::Open };
-        Self { passage, holder: Some(holder), filter, ..Self::open(opened, closing) }
+        Self { passage, holder, filter, ..Self::open(opened, closing) }
     }
 
     pub(crate) fn reusable(body: Bytes, modern: bool) -> Self {

@@ -7,6 +7,7 @@
 use crate::decision::{Decision, Denial};
 use crate::outward::Outward;
 use crate::passed::{self, Whole};
+use crate::ties::Ties;
 use sayso_enforce::reading::Bodies;
 use sayso_enforce::{
     BadServer, Body, Clock, Engine, Head, Incoming, Named, Observer, Outcome, Outlet, Published, Server,
@@ -37,6 +38,7 @@ pub(crate) struct Inner {
     /// The same within a gateway's messages.
     pub(crate) messages: Bodies,
     observer: Option<Arc<dyn Observer>>,
+    ties: Ties,
 }
 
 /// Where a decision goes, with what says that it was heard there.
@@ -76,7 +78,8 @@ impl ExtAuthz {
         }
         let server = Server::new(config, clock, observer.as_ref())?;
         let (bodies, messages) = (Bodies::new(ceiling), Bodies::new(ceiling.saturating_add(AROUND)));
-        Ok(Self(Arc::new(Inner { server, outward, ceiling, whole, bodies, messages, observer })))
+        let ties = Ties::default();
+        Ok(Self(Arc::new(Inner { server, outward, ceiling, whole, bodies, messages, observer, ties })))
     }
 
     pub(crate) fn published(&self) -> &Published {
@@ -146,9 +149,13 @@ impl ExtAuthz {
         incoming: &Incoming,
         caller: &Caller,
     ) -> (Decision, Option<AccessReport>) {
-        let denial = match engine.decide(incoming, &Attended(caller)).await {
+        let session = self.0.ties.session(&incoming.head);
+        let denial = match engine.decide_within(session.as_ref(), incoming, &Attended(caller)).await {
             Verdict::Permit(permit) => match permit.redeem() {
                 Ok(clearance) => {
+                    if let Some(session) = &session {
+                        self.0.ties.keep(&incoming.head, session);
+                    }
                     let removed = self.0.outward.removed(&incoming.head.headers, clearance.modern);
                     return (Decision::Allow(removed), clearance.spent);
                 }

@@ -10,6 +10,7 @@ pub mod grpc;
 mod http;
 mod outward;
 mod passed;
+mod ties;
 
 pub use authorizer::ExtAuthz;
 pub use decision::{Decision, Denial};

@@ -8,4 +8,5 @@ mod hostile;
 mod hung_up;
 mod refused;
 mod rounds;
+mod sessions;
 mod wire;

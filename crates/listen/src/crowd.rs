@@ -1,8 +1,9 @@
-//! Who is connected, and who makes room when a listener is full: whoever has said nothing for longest, from where most
-//! came.
+//! Who is connected, and who makes room when a listener is full: whoever has said nothing whole for longest, from where
+//! most came.
 //!
 //! A source that has a quarter of the places gets another only while more than a quarter is free, so no single one keeps
-//! the others out. On whatever line a request is under way is never taken.
+//! the others out; nor do two, for where nobody is silent an answer that goes on is cut, of a source that has more than its
+//! quarter. A line on which a request is being worked on is never taken.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
@@ -39,9 +40,11 @@ struct Queue {
 pub(crate) struct Line {
     pub(crate) from: IpAddr,
     source: IpAddr,
-    /// Requests under way.
-    busy: AtomicUsize,
-    /// When the last of them ended.
+    /// Requests that are here in full and have no answer yet.
+    working: AtomicUsize,
+    /// Answers under way.
+    telling: AtomicUsize,
+    /// When something was last begun or ended on it.
     silent: Mutex<Instant>,
     leave: Notify,
 }
@@ -53,8 +56,20 @@ pub(crate) struct Place {
     pub(crate) line: Arc<Line>,
 }
 
-/// A request under way.
-pub(crate) struct Busy(Arc<Line>);
+/// A request that is being worked on.
+pub(crate) struct Working(Arc<Line>);
+
+/// An answer under way.
+pub(crate) struct Telling(Arc<Line>);
+
+/// What a line that makes room may be doing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Doing {
+    /// Nothing, or it has begun to say something.
+    Nothing,
+    /// Being told an answer.
+    Listening,
+}
 
 impl Drop for Place {
     fn drop(&mut self) {
@@ -62,21 +77,51 @@ impl Drop for Place {
     }
 }
 
-impl Drop for Busy {
+impl Drop for Working {
     fn drop(&mut self) {
-        *self.0.silent.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-        self.0.busy.fetch_sub(1, Ordering::AcqRel);
+        self.0.speak();
+        self.0.working.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        self.0.speak();
+        self.0.telling.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 impl Line {
-    pub(crate) fn begin(self: &Arc<Self>) -> Busy {
-        self.busy.fetch_add(1, Ordering::AcqRel);
-        Busy(Arc::clone(self))
+    fn new(from: IpAddr, now: Instant) -> Line {
+        let (working, telling) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let (silent, leave) = (Mutex::new(now), Notify::new());
+        Line { from, source: source(from), working, telling, silent, leave }
     }
 
-    pub(crate) fn is_busy(&self) -> bool {
-        self.busy.load(Ordering::Acquire) > 0
+    /// Something was said on it, or ended.
+    pub(crate) fn speak(&self) {
+        *self.silent.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// A request is here in full.
+    pub(crate) fn work(self: &Arc<Self>) -> Working {
+        self.working.fetch_add(1, Ordering::AcqRel);
+        Working(Arc::clone(self))
+    }
+
+    /// Its answer begins.
+    pub(crate) fn tell(self: &Arc<Self>) -> Telling {
+        self.telling.fetch_add(1, Ordering::AcqRel);
+        Telling(Arc::clone(self))
+    }
+
+    pub(crate) fn is_working(&self) -> bool {
+        self.working.load(Ordering::Acquire) > 0
+    }
+
+    fn may_leave(&self, doing: Doing) -> bool {
+        let telling = self.telling.load(Ordering::Acquire) > 0;
+        !self.is_working() && (doing == Doing::Listening || !telling)
     }
 
     /// Returns when somebody else is to have its place.
@@ -103,15 +148,13 @@ impl Crowd {
         let free = state.most.saturating_sub(state.lines.len());
         if had >= share.max(1) {
             if free <= share {
-                state.clear(source)?;
+                state.clear(source, Doing::Nothing)?;
             }
         } else if free == 0 {
             state.clear_any()?;
         }
         let now = Instant::now();
-        let (busy, silent) = (AtomicUsize::new(0), Mutex::new(now));
-        let line = Line { from, source, busy, silent, leave: Notify::new() };
-        let (number, line) = (state.last, Arc::new(line));
+        let (number, line) = (state.last, Arc::new(Line::new(from, now)));
         state.last = state.last.wrapping_add(1);
         state.lines.insert(number, Arc::clone(&line));
         let queue = state.by_source.entry(source).or_default();
@@ -133,25 +176,26 @@ impl Crowd {
 }
 
 impl State {
-    /// Makes room at the cost of whoever was silent longest, of the source with most or else of another.
+    /// Makes room at the cost of whoever was silent longest, of the source with most or else of another; where nobody is
+    /// silent, at the cost of the source with most, if that is more than its share.
     fn clear_any(&mut self) -> Option<()> {
-        let largest =
-            self.by_source.iter().max_by_key(|(_, queue)| queue.lines).map(|(source, _)| *source)?;
-        self.clear(largest).or_else(|| {
-            let others: Vec<IpAddr> =
-                self.by_source.keys().copied().filter(|source| *source != largest).collect();
-            others.into_iter().find_map(|source| self.clear(source))
-        })
+        let (&largest, queue) = self.by_source.iter().max_by_key(|(_, queue)| queue.lines)?;
+        let has_more = queue.lines > self.most / SHARE;
+        let others: Vec<IpAddr> =
+            self.by_source.keys().copied().filter(|source| *source != largest).collect();
+        self.clear(largest, Doing::Nothing)
+            .or_else(|| others.into_iter().find_map(|source| self.clear(source, Doing::Nothing)))
+            .or_else(|| has_more.then(|| self.clear(largest, Doing::Listening)).flatten())
     }
 
-    /// Makes room at the cost of whoever of this source was silent longest.
-    fn clear(&mut self, source: IpAddr) -> Option<()> {
+    /// Makes room at the cost of whoever of this source was silent longest, of those who do no more than this.
+    fn clear(&mut self, source: IpAddr, doing: Doing) -> Option<()> {
         let queue = self.by_source.get_mut(&source)?;
         // Each is looked at, and once more if it was not silent since it was put there.
         for _ in 0..queue.order.len().saturating_mul(2) {
             let (since, number) = queue.order.pop_front()?;
             let Some(line) = self.lines.get(&number) else { continue };
-            if line.is_busy() {
+            if !line.may_leave(doing) {
                 queue.order.push_back((Instant::now(), number));
             } else if line.silent() > since {
                 queue.order.push_back((line.silent(), number));
@@ -224,17 +268,42 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn on_whatever_line_a_request_is_under_way_is_never_taken() {
+    async fn where_a_request_is_worked_on_is_never_taken() {
         let crowd = Crowd::of(4);
         let places: Vec<_> = [1, 1, 1, 2].into_iter().filter_map(|from| crowd.admit(address(from))).collect();
-        let busy: Vec<_> = places.iter().map(|place| place.line.begin()).collect();
+        let busy: Vec<_> = places.iter().map(|place| place.line.work()).collect();
         assert!(places.len() == 4 && crowd.admit(address(9)).is_none());
         crowd.thin();
         drop(busy);
         tokio::time::advance(Duration::from_secs(1)).await;
-        drop(places[0].line.begin());
+        drop(places[0].line.work());
         assert!(crowd.admit(address(9)).is_some());
         assert!(!is_told(&places[0]).await, "it spoke last");
         assert!(is_told(&places[1]).await && !is_told(&places[3]).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn streams_of_whoever_has_more_than_a_share_make_room_and_no_others() {
+        let crowd = Crowd::of(8);
+        let (mut many, mut told) = (Vec::new(), Vec::new());
+        for from in [1, 1, 1, 1, 1, 1, 2, 2] {
+            let place = crowd.admit(address(from)).unwrap();
+            told.push(place.line.tell());
+            many.push(place);
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+        assert!(crowd.admit(address(1)).is_none(), "its own do not make room for its own");
+        let (mut newcomers, mut working) = (Vec::new(), Vec::new());
+        for last in 3..7 {
+            let place = crowd.admit(address(last)).unwrap();
+            working.push(place.line.work());
+            newcomers.push(place);
+        }
+        for place in &many[..4] {
+            assert!(is_told(place).await);
+        }
+        assert!(crowd.admit(address(9)).is_none(), "nobody has more than a share, and nobody is silent");
+        drop(working);
+        assert!(crowd.admit(address(9)).is_some() && !is_told(&many[4]).await && !is_told(&many[6]).await);
     }
 }

@@ -40,7 +40,7 @@ const HEAD_TIME: Duration = Duration::from_secs(30);
 const HEAD_BYTES: usize = 64 << 10;
 /// Most header lines of a request.
 const HEAD_LINES: usize = 100;
-/// Most connections of a listener at once. Whoever comes then takes the place of one on which nothing is under way.
+/// Most connections of a listener at once. Whoever comes then takes the place of another (`crowd`).
 const MOST: usize = 4096;
 /// And one in so many of the descriptors that the process may have: each request may need more than its own.
 const DESCRIPTORS: u64 = 4;
@@ -191,12 +191,13 @@ async fn end_or_close(connection: impl GracefulConnection, line: &Line, mut clos
         }
         () = line.is_to_leave() => {
             connection.as_mut().graceful_shutdown();
-            let ended = tokio::time::timeout(LINGER, connection.as_mut()).await;
-            match ended {
-                Ok(ended) => ended,
-                // Its last request, which it began meanwhile.
-                Err(_) if line.is_busy() => connection.await,
-                Err(_) => return,
+            loop {
+                match tokio::time::timeout(LINGER, connection.as_mut()).await {
+                    Ok(ended) => break ended,
+                    // Its last request, which came meanwhile; not what is told for ever in answer to it.
+                    Err(_) if line.is_working() => {}
+                    Err(_) => return,
+                }
             }
         }
     };

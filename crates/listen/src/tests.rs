@@ -21,9 +21,9 @@ async fn open(work: Duration) -> (std::net::SocketAddr, oneshot::Sender<()>, tok
 
 async fn say(address: std::net::SocketAddr, request: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
-    stream.write_all(request).await.unwrap();
-    let mut answer = Vec::new();
     // A listener may close on what it refuses before it was all read.
+    let _ = stream.write_all(request).await;
+    let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer).await;
     String::from_utf8_lossy(&answer).into_owned()
 }
@@ -46,10 +46,20 @@ async fn a_head_is_bounded_in_size_and_lines() {
     let (address, _close, _serving) = open(Duration::ZERO).await;
     let lines = format!("GET / HTTP/1.1\r\nhost: x\r\n{}\r\n", "a: b\r\n".repeat(HEAD_LINES + 1));
     let long = format!("GET / HTTP/1.1\r\nhost: x\r\na: {}\r\n\r\n", "b".repeat(4 * HEAD_BYTES));
-    for head in [lines, long] {
+    // It comes in one piece, and may be read in one.
+    let over = format!("GET / HTTP/1.1\r\nhost: x\r\na: {}\r\n\r\n", "b".repeat(HEAD_BYTES));
+    let many =
+        format!("GET / HTTP/1.1\r\nhost: x\r\n{}\r\n", format!("a: {}\r\n", "b".repeat(2000)).repeat(40));
+    for head in [lines, long, over, many] {
         let answer = say(address, head.as_bytes()).await;
-        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431"), "{answer:.60}");
+        assert!(answer.starts_with("HTTP/1.1 431"), "{answer:.60}");
     }
+    let close = "a: ".len() + "\r\nconnection: close".len() + 64;
+    let fits = format!(
+        "GET / HTTP/1.1\r\nhost: x\r\na: {}\r\nconnection: close\r\n\r\n",
+        "b".repeat(HEAD_BYTES - close)
+    );
+    assert!(say(address, fits.as_bytes()).await.ends_with("done"));
     assert!(say(address, ASK).await.ends_with("done"));
 }
 
@@ -99,6 +109,54 @@ async fn idle_connections_make_room_and_busy_ones_do_not() {
     }
     assert!(asked.await.unwrap().ends_with("done"), "what is under way is let end");
     assert!(say(address, ASK).await.ends_with("done"));
+}
+
+/// A listener that answers with what never ends, or with nothing before it was told everything.
+async fn patient() -> std::net::SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let tell = || async {
+        let pieces = futures::stream::once(async { Ok::<_, std::io::Error>("piece") });
+        axum::body::Body::from_stream(futures::StreamExt::chain(pieces, futures::stream::pending()))
+    };
+    let hear = |body: axum::body::Bytes| async move { body.len().to_string() };
+    let router = Router::new().route("/", get(tell).post(hear));
+    tokio::spawn(listen(vec![listener], router, std::future::pending()));
+    address
+}
+
+async fn from_elsewhere(last: u8, address: std::net::SocketAddr) -> TcpStream {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind(std::net::SocketAddr::from(([127, 0, 0, last], 0))).unwrap();
+    socket.connect(address).await.unwrap()
+}
+
+// D-42: two that hold all they can get, by answers that do not end or by questions that do not, keep nobody out.
+#[tokio::test]
+async fn neither_streams_nor_slow_bodies_of_two_keep_a_third_out() {
+    let stream: &[u8] = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n";
+    let slow: &[u8] = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nhalf";
+    for held in [stream, slow] {
+        let address = patient().await;
+        let mut holding = Vec::new();
+        for last in [2, 3] {
+            for _ in 0..most() {
+                let mut one = from_elsewhere(last, address).await;
+                // One that finds no place is closed, which is seen when it is written to or not at all.
+                let _ = one.write_all(held).await;
+                holding.push(one);
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        for _ in 0..4 {
+            let mut newcomer = from_elsewhere(9, address).await;
+            newcomer.write_all(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\nab").await.unwrap();
+            let mut answer = [0; 512];
+            let read = tokio::time::timeout(Duration::from_secs(5), newcomer.read(&mut answer)).await;
+            let read = read.unwrap().unwrap_or(0);
+            assert!(answer[..read].starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(held));
+        }
+    }
 }
 
 #[tokio::test]

@@ -68,12 +68,27 @@ pub struct Newcomer {
     pub source: String,
 }
 
+/// Set-up's word for a resource server that is about to introduce itself: exactly this key, at exactly this resource,
+/// once, for [`PRE_APPROVAL_LIFE`] (D-22).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PreApproval {
+    /// Its client id: the origin.
+    pub client_id: ClientId,
+    /// The resource it will say it serves.
+    pub resource_uri: String,
+    /// The key it will sign with.
+    pub key: Thumbprint,
+}
+
+/// How long, in seconds, set-up's word is good for an introduction.
+pub const PRE_APPROVAL_LIFE: i64 = 600;
+
 /// What became of an introduction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Introduced {
     /// It waits for her, now or since before; what it said first stands.
     Pending,
-    /// She trusts it already; nothing has changed.
+    /// It is trusted: by her already, and nothing has changed, or by set-up, which said so before.
     Active,
     /// There is no such owner here, and there is none now (FED-29).
     NoOwner,

@@ -156,7 +156,7 @@ pub trait Store: SignIn + Establishment + Rounds + Send + Sync + 'static {
     async fn enrol(&self, key: &DeviceKey, author: &Author, now: Timestamp) -> Result<(), Unavailable>;
     /// The enrolled key of this thumbprint.
     async fn device(&self, thumbprint: &Thumbprint) -> Result<Option<DeviceKey>, Unavailable>;
-    /// Makes a resource server known, pre-approved, recorded as set-up (D-22). A known one with the same pinned
+    /// Makes a resource server known as configuration names it, recorded as set-up (D-22). A known one with the same pinned
     /// key under another client id is moved: its registry goes with it; its tickets, grants and PATs end. One known
     /// under this client id takes over name, address and key; a new key ends its PATs. One that waits for her is
     /// approved by set-up, unless she ever revoked it: a withdrawal is hers to undo (FED-37).

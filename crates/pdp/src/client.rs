@@ -80,8 +80,7 @@ impl DecisionPoint for Remote {
 /// No decisions, and what that says of the policy engine.
 struct Trouble {
     fault: Fault,
-    /// Whether it seems not to be there; an answer we cannot use does not say so. Else whoever finds a message that it
-    /// chokes on could keep everybody from asking.
+    /// Whether it seems not to be there.
     down: bool,
 }
 
@@ -172,6 +171,8 @@ impl Exchange<'_> {
 fn read(asked: &Request, answer: &Answer) -> Result<Decisions, Trouble> {
     let status = answer.status().as_u16();
     let reply = Reply { status, media_type: ask::media_type(answer.headers()), body: answer.body() };
-    let down = matches!(status, 429 | 500..);
+    // What stands before an engine says that it is not there. An engine that answers is there, whatever it says: else five
+    // messages of one caller that it chokes on would keep everybody from asking.
+    let down = matches!(status, 502..=504);
     Decisions::read(asked, reply).map_err(|fault| Trouble { fault, down })
 }

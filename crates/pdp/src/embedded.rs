@@ -20,7 +20,7 @@ use policies::Policies;
 use question::Unheld;
 use sayso_coaz::answer::{AnswerFault, Decision, Decisions};
 use sayso_coaz::authzen::{Evaluation, Request, Semantic};
-use sayso_coaz::{Deciding, DecisionPoint, Fault, Why};
+use sayso_coaz::{Deciding, DecisionPoint, Fault, Tally, Why};
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -85,22 +85,24 @@ impl Embedded {
     /// # Errors
     /// A policy fault, with the place in the request where there is one.
     pub fn evaluate(&self, asked: &Evaluation, request_id: &str) -> Result<Decision, Fault> {
-        judge(&self.current.get(), asked, request_id)
+        judge(&self.current.get(), asked, request_id, &Tally::default())
     }
 
-    fn answer(&self, request: &Request, request_id: &str) -> Result<Decisions, Fault> {
+    async fn answer(&self, request: &Request, request_id: &str, tally: &Tally) -> Result<Decisions, Fault> {
         // One set for all decisions of a request, whatever is saved meanwhile.
         let policies = self.current.get();
         let several = match request {
             Request::Evaluation(one) => {
-                return Decisions::new(request, vec![judge(&policies, one, request_id)?]);
+                return Decisions::new(request, vec![judge(&policies, one, request_id, tally)?]);
             }
             Request::Evaluations(several) => several,
         };
         let unfit = |_| at(AnswerFault::Unfit, String::new());
         let mut decisions = Vec::with_capacity(several.evaluations.len());
         for one in several.singles().map_err(unfit)? {
-            let decision = judge(&policies, &one, request_id)?;
+            // The others' requests are to have their turns between the decisions of this one.
+            tokio::task::yield_now().await;
+            let decision = judge(&policies, &one, request_id, tally)?;
             let ends = !decision.decision && several.semantic() == Some(Semantic::DenyOnFirstDeny);
             decisions.push(decision);
             if ends {
@@ -113,12 +115,26 @@ impl Embedded {
 
 impl DecisionPoint for Embedded {
     fn decide<'a>(&'a self, request: &'a Request, request_id: &'a str) -> Deciding<'a> {
-        Box::pin(std::future::ready(self.answer(request, request_id)))
+        Box::pin(async move { self.answer(request, request_id, &Tally::default()).await })
+    }
+
+    fn decide_among<'a>(
+        &'a self,
+        request: &'a Request,
+        request_id: &'a str,
+        tally: &'a Tally,
+    ) -> Deciding<'a> {
+        Box::pin(self.answer(request, request_id, tally))
     }
 }
 
-fn judge(policies: &Policies, asked: &Evaluation, request_id: &str) -> Result<Decision, Fault> {
-    policies.decide(asked, request_id).map_err(|Unheld { place, fault }| {
+fn judge(
+    policies: &Policies,
+    asked: &Evaluation,
+    request_id: &str,
+    tally: &Tally,
+) -> Result<Decision, Fault> {
+    policies.decide(asked, request_id, tally).map_err(|Unheld { place, fault }| {
         tracing::warn!(request = request_id, place, reason = %fault, "policy.unanswered");
         at(fault, place)
     })

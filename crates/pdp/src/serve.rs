@@ -7,6 +7,7 @@
 mod guard;
 mod reading;
 mod reply;
+mod room;
 #[cfg(test)]
 mod tests;
 
@@ -18,10 +19,11 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use http::StatusCode;
 use http::header::ALLOW;
-use reading::{Asked, Unread};
+use reading::{Asked, Entries};
 use reply::{Item, Said};
-use sayso_coaz::DecisionPoint;
+use room::{Held, Room};
 use sayso_coaz::authzen::{self, Semantic};
+use sayso_coaz::{DecisionPoint, Tally};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -62,6 +64,12 @@ pub struct Served {
     pub observer: Option<Arc<dyn Observer>>,
 }
 
+/// Who answers.
+struct Desk {
+    served: Arc<Served>,
+    room: Room,
+}
+
 /// The routes.
 pub fn router(served: Served) -> Router {
     let served = Arc::new(served);
@@ -76,7 +84,7 @@ pub fn router(served: Served) -> Router {
         .fallback(async || reply::refusal(StatusCode::NOT_FOUND, "this decision point has nothing here"))
         .method_not_allowed_fallback(not_allowed)
         .layer(middleware::from_fn_with_state(Arc::clone(&served), guard::guard))
-        .with_state(served)
+        .with_state(Arc::new(Desk { served, room: Room::new() }))
 }
 
 async fn not_allowed(request: Request) -> Response {
@@ -90,8 +98,8 @@ async fn not_allowed(request: Request) -> Response {
     response
 }
 
-async fn metadata(State(served): State<Arc<Served>>) -> Response {
-    let url = &served.url;
+async fn metadata(State(desk): State<Arc<Desk>>) -> Response {
+    let url = &desk.served.url;
     reply::json(&json!({
         "policy_decision_point": url,
         "access_evaluation_endpoint": format!("{url}{EVALUATION}"),
@@ -99,20 +107,18 @@ async fn metadata(State(served): State<Arc<Served>>) -> Response {
     }))
 }
 
-async fn evaluation(State(served): State<Arc<Served>>, request: Request<Body>) -> Response {
+async fn evaluation(State(desk): State<Arc<Desk>>, request: Request<Body>) -> Response {
     let request_id = guard::request_id(request.headers());
-    match reading::body(request).await.and_then(|body| reading::single(&body)) {
-        Ok(asked) => within(served.one(asked, &request_id)).await,
+    match reading::body(&desk.room, request).await {
+        Ok(held) => within(desk.one(&held, &request_id)).await,
         Err(unread) => unread.into_response(),
     }
 }
 
-async fn evaluations(State(served): State<Arc<Served>>, request: Request<Body>) -> Response {
+async fn evaluations(State(desk): State<Arc<Desk>>, request: Request<Body>) -> Response {
     let request_id = guard::request_id(request.headers());
-    let read = reading::body(request).await;
-    match read.and_then(|body| Asked::read(&body)) {
-        Ok(Asked::One(asked)) => within(served.one(*asked, &request_id)).await,
-        Ok(Asked::Several(entries, semantic)) => within(served.several(entries, semantic, &request_id)).await,
+    match reading::body(&desk.room, request).await {
+        Ok(held) => within(desk.several(&held, &request_id)).await,
         Err(unread) => unread.into_response(),
     }
 }
@@ -122,27 +128,43 @@ async fn within(answering: impl Future<Output = Response>) -> Response {
     timeout(PATIENCE, answering).await.unwrap_or_else(late)
 }
 
+impl Desk {
+    async fn one(&self, held: &Held, request_id: &str) -> Response {
+        let Some(_turn) = self.room.turn(held).await else { return Item::none().into_response() };
+        match reading::read(held).and_then(|body| reading::single(&body)) {
+            Ok(asked) => self.served.one(asked, request_id).await,
+            Err(unread) => unread.into_response(),
+        }
+    }
+
+    async fn several(&self, held: &Held, request_id: &str) -> Response {
+        let Some(_turn) = self.room.turn(held).await else { return Item::none().into_response() };
+        match reading::read(held).and_then(Asked::read) {
+            Ok(Asked::One(asked)) => self.served.one(*asked, request_id).await,
+            Ok(Asked::Several(entries, semantic)) => {
+                self.served.several(&entries, semantic, request_id).await
+            }
+            Err(unread) => unread.into_response(),
+        }
+    }
+}
+
 impl Served {
     /// Without a single decision there is nothing but an HTTP error to say so with.
     async fn one(&self, asked: authzen::Evaluation, request_id: &str) -> Response {
-        match self.decide(asked, request_id).await {
+        match self.decide(asked, request_id, &Tally::default()).await {
             Ok(said) => reply::json(&said),
             Err(item) => item.into_response(),
         }
     }
 
-    async fn several(
-        &self,
-        entries: Vec<Result<authzen::Evaluation, Unread>>,
-        semantic: Semantic,
-        request_id: &str,
-    ) -> Response {
-        let mut all = Vec::with_capacity(entries.len());
-        for entry in entries {
+    async fn several(&self, entries: &Entries, semantic: Semantic, request_id: &str) -> Response {
+        let (mut all, tally) = (Vec::new(), Tally::default());
+        for entry in entries.each() {
             // The others' requests are to have their turns between the decisions of this one.
             tokio::task::yield_now().await;
             let said = match entry {
-                Ok(asked) => self.decide(asked, request_id).await.unwrap_or_else(Item::said),
+                Ok(asked) => self.decide(asked, request_id, &tally).await.unwrap_or_else(Item::said),
                 Err(unread) => Item::from(unread).said(),
             };
             let ends = match semantic {
@@ -158,10 +180,15 @@ impl Served {
         reply::json(&json!({ "evaluations": all }))
     }
 
-    async fn decide(&self, asked: authzen::Evaluation, request_id: &str) -> Result<Said, Item> {
+    async fn decide(
+        &self,
+        asked: authzen::Evaluation,
+        request_id: &str,
+        tally: &Tally,
+    ) -> Result<Said, Item> {
         let begun = Instant::now();
         let request = authzen::Request::Evaluation(Box::new(asked));
-        let said = match self.point.decide(&request, request_id).await {
+        let said = match self.point.decide_among(&request, request_id, tally).await {
             Ok(decisions) => decisions.each().first().map(Said::of).ok_or_else(Item::none),
             Err(fault) => Err(Item::of(&fault)),
         };

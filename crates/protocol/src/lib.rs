@@ -11,6 +11,7 @@ pub mod id;
 pub mod json;
 pub mod jws;
 pub mod key;
+pub mod letters;
 pub mod message;
 pub mod method;
 pub mod pairwise;

@@ -11,6 +11,8 @@ mod names;
 mod routing;
 #[cfg(test)]
 mod tests;
+#[cfg(any(test, feature = "vectors"))]
+pub mod vectors;
 
 pub use annotations::{Annotations, Class};
 pub use fault::MessageFault;

@@ -2,9 +2,9 @@
 
 use anyhow::{Context as _, bail, ensure};
 use sayso_protocol::b64;
-use std::fs::{self, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 /// Most bytes of such a file.
@@ -22,10 +22,15 @@ pub(crate) fn read_or_draw(path: &Path) -> anyhow::Result<String> {
         Err(fault) if fault.kind() != io::ErrorKind::AlreadyExists => {
             return Err(fault).with_context(|| format!("cannot write {}", path.display()));
         }
-        Ok(()) | Err(_) => refuse_open(path)?,
+        Ok(()) | Err(_) => {}
+    }
+    let file = open_private(path)?;
+    let owner = file.metadata().map(|known| known.uid());
+    if owner.ok() != Some(rustix::process::geteuid().as_raw()) {
+        bail!("{0} was made by another user; remove it to have one drawn", path.display());
     }
     let mut text = String::new();
-    let read = fs::File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_string(&mut text));
+    let read = file.take(LARGEST + 1).read_to_string(&mut text);
     read.with_context(|| format!("cannot read {}", path.display()))?;
     ensure!(text.len() as u64 <= LARGEST, "{} is too large for a secret", path.display());
     let secret = text.trim_end_matches(['\r', '\n']);
@@ -42,11 +47,17 @@ pub(crate) fn read_or_draw(path: &Path) -> anyhow::Result<String> {
 /// # Errors
 /// When they may, or nobody can say.
 pub(crate) fn refuse_open(path: &Path) -> anyhow::Result<()> {
-    let known = fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
-    if known.permissions().mode() & 0o077 != 0 {
+    open_private(path).map(drop)
+}
+
+/// The file, looked at after it was opened: what its name leads to may be another a moment later.
+fn open_private(path: &Path) -> anyhow::Result<File> {
+    let cannot = || format!("cannot read {}", path.display());
+    let file = File::open(path).with_context(cannot)?;
+    if file.metadata().with_context(cannot)?.permissions().mode() & 0o077 != 0 {
         bail!("others may read {0}; run: chmod 600 {0}", path.display());
     }
-    Ok(())
+    Ok(file)
 }
 
 fn draw(path: &Path) -> io::Result<()> {
@@ -59,6 +70,7 @@ fn draw(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_secret_is_drawn_once_and_kept_from_others() {

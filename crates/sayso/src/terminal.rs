@@ -2,24 +2,19 @@
 //!
 //! Control, bidirectional and zero-width characters are written as escapes; nothing is cut silently.
 
+use sayso_protocol::letters::is_hidden;
+
 /// The text with every character that could move a cursor, hide or reorder text written as an escape.
 pub(crate) fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        if is_unsafe(c) {
+        if is_hidden(c) {
             out.extend(c.escape_unicode());
         } else {
             out.push(c);
         }
     }
     out
-}
-
-fn is_unsafe(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// A word as a shell takes it.
@@ -74,6 +69,7 @@ mod tests {
     fn nothing_moves_the_cursor_or_hides() {
         assert_eq!(plain("a\u{1b}[2Jb"), "a\\u{1b}[2Jb");
         assert_eq!(plain("pay\u{202e}001"), "pay\\u{202e}001");
+        assert_eq!(plain("VTI\u{e0173}\u{3164}"), "VTI\\u{e0173}\\u{3164}");
         assert_eq!(plain("line\nbreak"), "line\\u{a}break");
         assert_eq!(plain("Ünïcödé 日本"), "Ünïcödé 日本");
     }

@@ -4,6 +4,7 @@
 //! first call would be answered; with `--json` it is all that stdout carries.
 
 mod behind;
+mod entrance;
 mod keeper;
 mod parts;
 mod policy;
@@ -15,14 +16,14 @@ use crate::roles;
 use crate::settings::Settings;
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
-use parts::Parts;
+use entrance::{Entered, Entrance};
 pub(crate) use parts::SURVEY_INTERVAL;
+use parts::{Parts, go_on};
 use policy::FirstPolicy;
 use sayso_authority::Authority;
 use sayso_owner::ledger::Author;
-use sayso_owner::registry::Standing;
 use sayso_owner::unit::Unit;
-use sayso_protocol::{ClientId, Realm};
+use sayso_protocol::Realm;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -178,12 +179,22 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
         version: env!("CARGO_PKG_VERSION"),
     };
     let (stop, stopped) = watch::channel(false);
-    let (authority, client_id) = (Arc::clone(&parts.authority), parts.client_id.clone());
-    let first = (parts.first.clone(), parts.realm.clone(), parts.units.clone());
-    let mut serving = parts.serve(&stopped);
-    tokio::select! {
+    let Parts { authority, first, realm, units, mut entrance, keeper, services, .. } = parts;
+    let first = (first, realm, units);
+    let mut serving = Parts::serve(services, Arc::clone(&authority), &stopped);
+    let entered = tokio::select! {
         outcome = serving.join_next() => return ended(outcome),
-        settled = settle(&authority, &wanted, &client_id, &first, &home) => settled?,
+        settled = settle(&authority, &wanted, &mut entrance, &first, &home) => settled?,
+    };
+    if entered == Entered::Waits {
+        let waiting = entrance.waiting();
+        go_on(&mut serving, &stopped, async move {
+            waiting.run().await;
+            std::future::pending().await
+        });
+    }
+    if let Some(keeper) = keeper {
+        go_on(&mut serving, &stopped, keeper.keep(entrance));
     }
     let link = authority.sign_in_link(&wanted.owner, &Author::Setup).await?;
     ready.portal = link.map(|link| link.url);
@@ -204,25 +215,22 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
 async fn settle(
     authority: &Authority,
     wanted: &parts::Wanted,
-    client_id: &ClientId,
+    entrance: &mut Entrance,
     (first, realm, units): &(FirstPolicy, Realm, Vec<Unit>),
     home: &Home,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Entered> {
     let owner = &wanted.owner;
     policy::reissue(authority, owner, home).await?;
     if wanted.asked == Asked::Policy {
-        // Nothing here is hers to say.
-        return Ok(());
+        // Nothing here is hers to say, so nobody has to be known to her.
+        return Ok(Entered::In);
     }
+    let entered = entrance.enter().await?;
     // What she withdrew is hers to bring back, and for that she has to be able to come in.
-    if authority.store().standing(owner, client_id).await? != Some(Standing::Active) {
-        tracing::warn!(
-            "{owner} withdrew this gateway: every call is refused until it asks again (`gateway.ask_again`) and she \
-             approves it"
-        );
-        return Ok(());
+    if entered == Entered::In {
+        first.settle(authority, owner, entrance.client_id(), realm, units).await?;
     }
-    first.settle(authority, owner, client_id, realm, units).await
+    Ok(entered)
 }
 
 /// What is served ends when it is told to; that it ends by itself is a failure, whatever it says.

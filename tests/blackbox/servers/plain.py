@@ -50,11 +50,15 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-if len(sys.argv) > 1:
-    ThreadingHTTPServer.request_queue_size = 128
-    ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
-else:
+def main():
+    if len(sys.argv) > 1:
+        ThreadingHTTPServer.request_queue_size = 128
+        ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
     for line in sys.stdin:
         told = answer(json.loads(line))
         if told is not None:
             print(json.dumps(told), flush=True)
+
+
+if __name__ == "__main__":
+    main()

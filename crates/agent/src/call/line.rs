@@ -131,7 +131,7 @@ impl Agent {
         let receipts = self.wallet.receipts()?;
         let last = receipts.iter().rev().find(|kept| kept.resource == resource);
         let issuer = last.and_then(|kept| url::Url::parse(&kept.authority).ok());
-        issuer.map(|issuer| self.keys.key_for(&issuer)).transpose()
+        Ok(issuer.map(|issuer| self.keys.drawn_for(&issuer)).transpose()?.flatten())
     }
 
     /// Begins a session, which this line begins anew where the server loses it.

@@ -180,6 +180,30 @@ async fn a_call_told_to_stop_is_taken_up_where_it_was() {
     assert_eq!(claims(&house), 1);
 }
 
+// D-14: what was sent with a grant may be running, whoever stops waiting for it.
+#[tokio::test]
+async fn a_call_on_its_way_is_not_said_to_have_stopped() {
+    let words = |_: &crate::house::Plan, seen: &Seen| {
+        let called = seen.json()["method"] == "tools/call" && seen.header("authorization").is_some();
+        called.then(|| result(seen, json!({"content": []})).after(Duration::from_secs(3)))
+    };
+    let house = House::start(true, 0, Box::new(words), honest()).await;
+    let agent = house.agent();
+    let line = line(&house, &agent).await;
+    let (stopper, stop) = Stopper::new();
+    let mut errand = house.errand(5);
+    errand.stop = Some(stop);
+    let stopping = async {
+        while house.calls().len() < 2 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        stopper.stop();
+    };
+    let (letter, person) = (letter(1), Person::willing());
+    let (answer, ()) = tokio::join!(agent.call_on(&line, &letter, &errand, &person), stopping);
+    assert_eq!(outcome(answer.unwrap()), Outcome::Unknown { why: None });
+}
+
 #[tokio::test]
 async fn terms_put_off_are_taken_up_by_the_same_call() {
     for per_operation in [true, false] {

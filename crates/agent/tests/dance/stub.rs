@@ -1,6 +1,7 @@
 //! An HTTP server of a few lines: it notes what it was sent, byte for byte, and answers what it is told to.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -33,6 +34,7 @@ pub(crate) struct Answer {
     status: Option<u16>,
     headers: Vec<(String, String)>,
     body: String,
+    after: Duration,
 }
 
 impl Answer {
@@ -45,11 +47,17 @@ impl Answer {
             status: Some(status),
             headers: vec![("content-type".into(), kind.into())],
             body: body.into(),
+            after: Duration::ZERO,
         }
     }
 
     pub(crate) fn drop_connection() -> Answer {
-        Answer { status: None, headers: Vec::new(), body: String::new() }
+        Answer { status: None, headers: Vec::new(), body: String::new(), after: Duration::ZERO }
+    }
+
+    /// Comes so much later.
+    pub(crate) fn after(self, after: Duration) -> Answer {
+        Answer { after, ..self }
     }
 
     pub(crate) fn with(mut self, name: &str, value: &str) -> Answer {
@@ -112,6 +120,7 @@ async fn one(
     let Some(request) = read(&mut stream).await else { return };
     seen.lock().unwrap().push(request.clone());
     let answer = answer(&request);
+    tokio::time::sleep(answer.after).await;
     let Some(status) = answer.status else { return };
     let mut head =
         format!("HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-length: {}\r\n", answer.body.len());

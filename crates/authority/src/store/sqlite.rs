@@ -22,6 +22,7 @@ mod sessions;
 mod setup;
 mod tenant;
 mod twins;
+mod vouched;
 mod writer;
 
 pub use open::OpenError;

@@ -2,6 +2,7 @@
 //!
 //! What is refused leaves no row, makes no owner, and asks nobody twice within a minute.
 
+mod expected;
 mod reached;
 
 use crate::house::House;

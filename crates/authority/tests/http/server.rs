@@ -59,13 +59,26 @@ impl Server {
         let told = Told { listing: listing.into(), lie: None, asked: 0, read: 0, signatures: vec![] };
         let told = Arc::new(Mutex::new(told));
         let server = Self { origin, issuer: issuer.into(), key: fresh_key(), told };
+        server.serve(listener);
+        server
+    }
+
+    /// The same under another key, at an origin of its own.
+    pub async fn under(self, key: SigningKey) -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let origin = format!("http://{}", listener.local_addr().unwrap());
+        let server = Self { origin, key, ..self };
+        server.serve(listener);
+        server
+    }
+
+    fn serve(&self, listener: tokio::net::TcpListener) {
         let routes = axum::Router::new()
             .route("/.well-known/oauth-protected-resource/mcp", get(metadata))
             .route("/jwks", get(keys))
             .route("/owner-resources", get(listed))
-            .with_state(server.clone());
+            .with_state(self.clone());
         tokio::spawn(async move { axum::serve(listener, routes).await });
-        server
     }
 
     pub fn resource(&self) -> String {

@@ -194,8 +194,8 @@ impl<H: ServerHandler> ServerHandler for Behind<H> {
         let mut heard = requested.clone();
         let resource = self.site.engine.resource();
         let enforcement = &resource.settings().enforcement;
-        if enforcement.asks_owner() {
-            // Changed lists alone, as a layer trims it where there is one (ADR 0021).
+        if !enforcement.asks_nobody() {
+            // Changed lists alone, as the layer trims it (ADR 0021).
             heard.resource_subscriptions = None;
         }
         // Where a policy is asked about every message, the layer has asked.

@@ -61,6 +61,54 @@ async fn without_a_grant_for_one_call_nothing_is_said_to_be_spent() {
     assert_eq!(told(&answer), (502, json!("upstream_failed"), Value::Null, json!("unknown")));
 }
 
+fn answered(status: u16, body: &'static str) -> Response<Full<bytes::Bytes>> {
+    let mut response = Response::new(Full::from(body));
+    *response.status_mut() = http::StatusCode::from_u16(status).unwrap();
+    response.headers_mut().insert("content-type", "application/json".parse().unwrap());
+    response
+}
+
+const UNKNOWN: &str = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no such thing"}}"#;
+
+// D-14: a service that is no guard of ours answers a call that was paid for with a status of its own: that the grant is gone
+// is said all the same, and what is not known is not claimed.
+#[tokio::test]
+async fn a_service_that_refuses_a_spent_call_by_a_status_is_reported() {
+    for status in [400, 401, 403, 404, 405, 406, 409, 413, 415, 422, 429, 500, 501, 503] {
+        for body in ["", "{}", UNKNOWN, "<html>"] {
+            let house = House::open();
+            house.inside.next(Turn::Answer(answered(status, body)));
+            let answer = house.send(&trade()).await;
+            assert_eq!(
+                told(&answer),
+                (502, json!("upstream_failed"), json!(true), json!("unknown")),
+                "{status}"
+            );
+            assert!(answer.json()["error_description"].as_str().unwrap().contains(&status.to_string()));
+            let reports = house.authority.reports.lock().unwrap();
+            let [report] = &reports[..] else { panic!("{} reports", reports.len()) };
+            assert_eq!(report.summary.as_deref(), Some("whether the server ran the call is not known"));
+            assert_eq!((report.tool.as_str(), house.inside.count()), ("execute_trade", 1));
+        }
+    }
+}
+
+// D-10: where no grant was spent, and where the call has an answer, it passes as it is.
+#[tokio::test]
+async fn an_error_that_costs_nothing_or_answers_the_call_passes_untouched() {
+    for (call, status, body) in [
+        (Call::tool("get_positions", "{}").signed("reader"), 404, UNKNOWN),
+        (Call::tool("get_positions", "{}").signed("reader"), 500, "<html>"),
+        (trade(), 200, UNKNOWN),
+    ] {
+        let house = House::open();
+        house.inside.next(Turn::Answer(answered(status, body)));
+        let answer = house.send(&call).await;
+        assert_eq!((answer.status.as_u16(), &answer.body[..]), (status, body.as_bytes()));
+        assert!(house.authority.reports.lock().unwrap().iter().all(|report| report.summary.is_none()));
+    }
+}
+
 // D-5: the service is ready before anything is spent.
 #[tokio::test(start_paused = true)]
 async fn a_service_that_is_not_ready_costs_nothing() {

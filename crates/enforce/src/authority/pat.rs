@@ -109,6 +109,11 @@ impl Login {
         }
     }
 
+    /// What was answered before says nothing any more: something has changed.
+    pub(super) async fn anew(&self) {
+        self.state.lock().await.failed = None;
+    }
+
     async fn held(
         &self,
         fetch: &dyn Fetch,

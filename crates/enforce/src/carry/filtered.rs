@@ -5,11 +5,12 @@
 
 use super::body::{BoxError, Carried};
 use super::events::{Events, Told};
+use super::sessions::SESSION;
 use super::stream::is_events;
 use crate::policy::Filter;
 use bytes::Bytes;
-use http::Response;
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, TRANSFER_ENCODING};
+use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Response};
 use http_body::Body as HttpBody;
 use http_body_util::BodyExt;
 use sayso_protocol::Json;
@@ -35,11 +36,20 @@ where
     let (mut parts, body) = response.into_parts();
     let read = timeout(READ, whole(body, events)).await.ok().flatten().filter(|_| !coded);
     let text = filter.apply(read.as_deref()).await;
-    for name in [CONTENT_LENGTH, CONTENT_ENCODING, TRANSFER_ENCODING] {
-        parts.headers.remove(name);
-    }
-    parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    parts.headers = beside(&parts.headers);
     Response::from_parts(parts, Carried::from(text))
+}
+
+/// The headers of a cut answer. A tag, a digest or a count of the whole would tell its reader what is not there, and what
+/// is kept of it is kept for nobody else.
+fn beside(whole: &HeaderMap) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if let Some(session) = whole.get(SESSION) {
+        headers.insert(SESSION, session.clone());
+    }
+    headers
 }
 
 /// The one message that answers; nothing if there is none.
@@ -75,4 +85,41 @@ fn answers(data: &[u8]) -> bool {
     said.is_some_and(|said| {
         said.get("method").is_none() && (said.get("result").is_some() || said.get("error").is_some())
     })
+}
+
+#[cfg(all(test, feature = "coaz"))]
+mod tests {
+    use super::*;
+    use crate::scripted_policy::{Point, Says, filtering};
+    use http_body_util::Full;
+
+    // COAZ-FW-43: the headers of the whole answer are not those of the cut one, in whichever form it came.
+    #[tokio::test]
+    async fn no_header_of_the_whole_answer_passes_beside_a_cut_one() {
+        let list = r#"{"jsonrpc":"2.0","id":"x","result":{"tools":[{"name":"a"},{"name":"b"}]}}"#;
+        for (kind, text) in
+            [("application/json", list.to_owned()), ("text/event-stream", format!("id: 1\ndata: {list}\n\n"))]
+        {
+            let whole = Response::builder().header("content-type", kind).header("content-length", text.len());
+            let whole = whole.header("etag", "\"two\"").header("x-total-count", "2").header("link", "</2>");
+            let whole = whole.header("content-digest", "sha-256=:AA==:").header("last-modified", "today");
+            let whole = whole.header("cache-control", "public, max-age=60").header("mcp-session-id", "ours");
+            let whole = whole.body(Full::new(Bytes::from(text))).unwrap();
+            let cut = cut(whole, filtering(&Point::saying(Says::FirstOnly))).await;
+            let mut headers: Vec<_> =
+                cut.headers().iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
+            headers.sort_unstable();
+            assert_eq!(
+                headers,
+                [
+                    ("cache-control", "no-store"),
+                    ("content-type", "application/json"),
+                    ("mcp-session-id", "ours"),
+                ]
+            );
+            let body = cut.into_body().collect().await.unwrap().to_bytes();
+            let said: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            assert_eq!(said["result"]["tools"], serde_json::json!([{ "name": "a" }]), "{kind}");
+        }
+    }
 }

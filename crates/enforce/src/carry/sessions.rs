@@ -4,19 +4,18 @@
 //! there are, how long they live, and which headers name them. After a restart every id is unknown.
 
 mod places;
+mod table;
 
-use super::source::Source;
-use crate::bearer::Holder;
 use crate::call::Head;
 use crate::session::{Named, Session};
 use async_trait::async_trait;
 use http::{HeaderValue, Method, Response, StatusCode};
-use places::{Places, Room};
+pub(super) use places::Who;
 use sayso_protocol::method::Revision;
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
+use table::{Making, Table};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -70,19 +69,12 @@ struct Inner {
     farewells: Arc<Semaphore>,
 }
 
-struct Table {
-    by_id: HashMap<Box<str>, Arc<Visit>>,
-    places: Places,
-    /// Whether somebody looks through them.
-    swept: bool,
-}
-
 /// A session and the names it has on both sides.
 pub(super) struct Visit {
     pub(super) session: Arc<Session>,
     ours: HeaderValue,
     theirs: HeaderValue,
-    source: Source,
+    who: Who,
     used: Mutex<Instant>,
     /// Counts the streams that were taken up again.
     taken_up: watch::Sender<u64>,
@@ -91,14 +83,14 @@ pub(super) struct Visit {
 /// A place for a session that its server may open; given back when it did not.
 pub(super) struct Place {
     sessions: Arc<Inner>,
-    source: Source,
+    who: Who,
     kept: bool,
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         if !self.kept {
-            self.sessions.table().places.give_back(self.source);
+            self.sessions.table().places.give_back(&self.who);
         }
     }
 }
@@ -125,9 +117,12 @@ impl Found {
 }
 
 impl Visit {
-    fn new(ours: HeaderValue, theirs: HeaderValue, source: Source) -> Self {
+    /// A session from there, and theirs from its first word if they are known.
+    fn new(ours: HeaderValue, theirs: HeaderValue, who: Who) -> Self {
         let (used, taken_up) = (Mutex::new(Instant::now()), watch::Sender::new(0));
-        Self { session: Arc::default(), ours, theirs, source, used, taken_up }
+        let session = Arc::<Session>::default();
+        who.holder.iter().for_each(|holder| session.begin(holder.clone()));
+        Self { session, ours, theirs, who, used, taken_up }
     }
 
     /// Something was said in it.
@@ -170,9 +165,9 @@ impl Sessions {
     }
 
     pub(super) fn bounded(farewell: Arc<dyn Farewell>, capacity: usize) -> Self {
-        let table = Table { by_id: HashMap::new(), places: Places::of(capacity), swept: false };
+        let table = Mutex::new(Table::of(capacity));
         let (patience, farewells) = (farewell.patience().min(IDLE), Arc::new(Semaphore::new(FAREWELLS)));
-        Self(Arc::new(Inner { farewell, table: Mutex::new(table), patience, farewells }))
+        Self(Arc::new(Inner { farewell, table, patience, farewells }))
     }
 
     /// The session a request names, if its revision has them. Two names are none, and refused as what they are.
@@ -196,26 +191,19 @@ impl Sessions {
         }
     }
 
-    /// A place for another session from there, while its server is asked for it. There is one, but for a source that has
+    /// A place for another session of theirs, while its server is asked for it. There is one, but for a source that has
     /// its share and no more to spare, and a table full of sessions that are somebody's and in which something was said
-    /// of late. One that is nobody's yet makes room, else one that is stale: the one that was silent longest.
-    pub(super) fn place(&self, source: Source) -> Option<Place> {
+    /// of late. What makes room is a session of whichever holder of tokens has most; else one that is nobody's yet, and
+    /// one that is stale: the one that was silent longest. A holder who has a share makes room for himself.
+    pub(super) fn place(&self, who: Who) -> Option<Place> {
         let mut table = self.0.table();
-        let going = match table.places.room(source) {
-            Room::Free => None,
-            Room::OwnGoes => Some(table.longest_silent(|visit| visit.source == source)?),
-            Room::Goes(largest) => {
-                let of_largest = table.longest_silent(|visit| visit.source == largest);
-                Some(of_largest.or_else(|| table.longest_silent(|_| true))?)
-            }
-        };
-        if let Some(visit) = going {
+        if let Making::Room(visit) = table.making(&who)? {
             table.remove(&visit);
             visit.session.end();
             self.0.say_farewell(visit);
         }
-        table.places.take(source);
-        Some(Place { sessions: Arc::clone(&self.0), source, kept: false })
+        table.places.take(&who);
+        Some(Place { sessions: Arc::clone(&self.0), who, kept: false })
     }
 
     /// Ends a session here.
@@ -225,13 +213,11 @@ impl Sessions {
     }
 
     /// A session as its server opened it; none where it did not, or by a name that cannot be kept.
-    fn open(&self, theirs: &HeaderValue, mut place: Place, holder: Option<Holder>) -> Option<Arc<Visit>> {
+    fn open(&self, theirs: &HeaderValue, mut place: Place) -> Option<Arc<Visit>> {
         let kept = theirs.len() <= LONGEST && theirs.to_str().is_ok_and(|id| !id.trim().is_empty());
         let id = Session::draw_id().ok().filter(|_| kept)?;
-        let visit = Arc::new(Visit::new(HeaderValue::try_from(&id).ok()?, theirs.clone(), place.source));
-        if let Some(holder) = holder {
-            visit.session.begin(holder);
-        }
+        let ours = HeaderValue::try_from(&id).ok()?;
+        let visit = Arc::new(Visit::new(ours, theirs.clone(), place.who.clone()));
         place.kept = true;
         let mut table = self.0.table();
         table.by_id.insert(id.into(), Arc::clone(&visit));
@@ -248,7 +234,6 @@ impl Sessions {
         response: &mut Response<B>,
         visit: Option<Arc<Visit>>,
         place: Option<Place>,
-        holder: Option<Holder>,
     ) -> Result<Option<Arc<Visit>>, NoRoom> {
         let status = response.status();
         let theirs = response.headers_mut().remove(SESSION);
@@ -260,7 +245,7 @@ impl Sessions {
             }
             (Some(visit), ..) => visit,
             (None, Some(theirs), Some(place)) if status.is_success() => {
-                self.open(&theirs, place, holder).ok_or(NoRoom)?
+                self.open(&theirs, place).ok_or(NoRoom)?
             }
             (None, ..) => return Ok(None),
         };
@@ -314,26 +299,6 @@ async fn sweep(sessions: Weak<Inner>) {
         if !sessions.sweep() {
             return;
         }
-    }
-}
-
-impl Table {
-    fn remove(&mut self, visit: &Visit) {
-        let ours = visit.ours.to_str().unwrap_or_default();
-        if self.by_id.remove(ours).is_some() {
-            self.places.give_back(visit.source);
-        }
-    }
-
-    /// Of those, the one that makes room. One in which a first call is being decided is neither nobody's nor stale: what
-    /// is spent for it must have somewhere to go.
-    fn longest_silent(&self, which: impl Fn(&Visit) -> bool) -> Option<Arc<Visit>> {
-        let longest = |one: fn(&Session) -> bool| {
-            let visits = self.by_id.values().filter(|visit| which(visit) && one(&visit.session));
-            visits.min_by_key(|visit| visit.used())
-        };
-        let stale = || longest(Session::is_bound).filter(|visit| visit.used().elapsed() >= STALE);
-        longest(Session::is_idle).or_else(stale).cloned()
     }
 }
 

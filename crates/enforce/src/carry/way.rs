@@ -7,7 +7,7 @@ use super::body::BoxError;
 use crate::authority::Unavailable;
 use crate::call::{Head, Incoming};
 use bytes::Bytes;
-use http::Response;
+use http::{Response, StatusCode};
 use http_body::Body as HttpBody;
 use sayso_protocol::payload::challenge::Challenge;
 use sayso_protocol::payload::protection::AccessReport;
@@ -74,6 +74,10 @@ pub enum Broken {
     /// It answered with something that is not passed on: a redirect, or a change of protocol.
     #[error("the server behind this address answered with a redirect or another protocol")]
     Elsewhere,
+    /// It answered a call that may be made once with a status that is no success: a server that took the call answers 200,
+    /// whatever came of it. Whether the call was run, it does not say.
+    #[error("the server behind this address answered the call with status {0} and no result")]
+    Status(StatusCode),
     /// It refused the request by its head, or before the call in it: the call was not run.
     #[error("the server behind this address turned the request away and did not run the call")]
     TurnedAway,
@@ -84,7 +88,7 @@ impl Broken {
     pub fn forwarded(self) -> Forwarded {
         match self {
             Broken::Unreachable | Broken::TurnedAway => Forwarded::No,
-            Broken::Interrupted | Broken::Elsewhere => Forwarded::Unknown,
+            Broken::Interrupted | Broken::Elsewhere | Broken::Status(_) => Forwarded::Unknown,
         }
     }
 }

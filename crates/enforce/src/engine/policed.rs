@@ -5,7 +5,7 @@
 
 use super::Engine;
 use crate::access_token::{AccessTokens, TokenFault};
-use crate::admit::{Opened, Said, Unjudged};
+use crate::admit::{Opened, Said, Unjudged, trimmed};
 use crate::bearer::{BearerChallenge, Holder, ShownToken, shown};
 use crate::call::Incoming;
 use crate::policy::{Leave, Objection, PolicyRefusal, Question};
@@ -74,10 +74,16 @@ impl Engine {
     ) -> Result<Permit<S>, Stop> {
         let Unjudged { opened, revision, message } = said;
         let token = self.validate(resource, tokens.as_ref(), incoming).await?;
-        let holder = Holder::of(&token);
+        let holder = Holder::of(&token, policy.subject_claim(&token));
+        // Where sessions are not seen to begin, none is anybody's: what is said in one stands by itself, and nobody takes
+        // back what may be another's.
+        if matches!(opened.said, Said::Cancel) && session.is_some_and(|session| !session.is_seen()) {
+            return Err(Stop::Fault(MessageFault::not_served(403, None)));
+        }
+        let session = session.filter(|session| session.is_seen());
         // Before it is looked at whose it is: should the session end meanwhile, this is closed.
         let closing = session.map(|session| session.closing());
-        check_session(session, &holder, &opened)?;
+        check_session(session, holder.as_ref(), &opened)?;
         let Some(message) = message else {
             return Ok(Permit::policed(opened, false, holder, closing, None));
         };
@@ -86,6 +92,8 @@ impl Engine {
         let question = Question { message: &message, headers, revision, token: &token, observer };
         let leave = policy.consult(&question).await?;
         let filter = policy.filter(&question).map(Box::new);
+        let body = trimmed(&message, &opened.body, self.trims).map_err(Stop::Fault)?;
+        let opened = Opened { body, ..opened };
         Ok(Permit::policed(opened, leave == Leave::Permitted, holder, closing, filter))
     }
 
@@ -116,9 +124,13 @@ impl Engine {
 }
 
 /// A session is its holder's alone, and what is said of it is about something that is there.
-fn check_session(session: Option<&Arc<Session>>, holder: &Holder, opened: &Opened) -> Result<(), Stop> {
+fn check_session(
+    session: Option<&Arc<Session>>,
+    holder: Option<&Holder>,
+    opened: &Opened,
+) -> Result<(), Stop> {
     let refuse = |code, text: &'static str| Err(Stop::Refuse(Refusal::new(code, text)));
-    if session.is_some_and(|session| !session.is_of(holder)) {
+    if session.is_some_and(|session| !holder.is_some_and(|holder| session.is_of(holder))) {
         return refuse(Code::SessionBound, "this session is another's; open one of your own");
     }
     match &opened.said {
@@ -130,8 +142,12 @@ fn check_session(session: Option<&Arc<Session>>, holder: &Holder, opened: &Opene
             Code::InvalidRequest,
             "no stream of this session told that event, or too long ago; listen anew",
         ),
-        Said::Open | Said::Initialize | Said::Answer(_) | Said::Listen(_) | Said::End | Said::Unserved(_) => {
-            Ok(())
-        }
+        Said::Open
+        | Said::Initialize
+        | Said::Cancel
+        | Said::Answer(_)
+        | Said::Listen(_)
+        | Said::End
+        | Said::Unserved(_) => Ok(()),
     }
 }

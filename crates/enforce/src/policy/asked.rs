@@ -13,6 +13,7 @@ use bytes::Bytes;
 use sayso_coaz::answer::AnswerFault;
 use sayso_coaz::authzen::Request;
 use sayso_coaz::{Asked, DecisionPoint, EXTRA_DEFAULTS, Engine, Fault, Operation, Projection, Settings, Why};
+use sayso_protocol::Json;
 use sayso_protocol::message::{Message, RequestId, reconcile_mirrors};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -80,6 +81,11 @@ impl Policy {
     /// Methods of clients of the newest revision that nothing maps here, and which are therefore denied.
     pub fn unmapped(&self) -> impl Iterator<Item = &'static str> {
         EXTRA_DEFAULTS.into_iter().filter(|method| !self.extra_defaults.contains(*method))
+    }
+
+    /// The claim of a token that names its subject, as it is designated for its issuer.
+    pub(crate) fn subject_claim(&self, token: &Json) -> &str {
+        self.engine.subject_claim(token)
     }
 
     /// Whether a message may pass.

@@ -7,7 +7,9 @@
 use crate::observe::Observer;
 use sayso_coaz::{Asked, Category, Fault, Operation, Source};
 use sayso_protocol::ToolName;
+use serde::Serialize;
 use std::collections::BTreeSet;
+use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -72,7 +74,7 @@ impl Audit {
         let mapping = asked.mapping.as_ref().map(ToString::to_string);
         let latency_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         let decision = outcome.as_str();
-        let question = self.arguments.then(|| shown(asked));
+        let question = self.arguments.then(|| shown(&asked.request));
         tracing::info!(
             request_id,
             method,
@@ -107,10 +109,54 @@ fn name(tool: &str) -> Option<ToolName> {
     ToolName::parse(tool).ok()
 }
 
-/// What was asked, its beginning if it is long.
-fn shown(asked: &Asked) -> String {
-    let text = asked.request.body().unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    let cut = (0..=SHOWN.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
-    text.get(..cut).unwrap_or_default().to_owned()
+/// The beginning of a text, as long as may be shown. More is not taken.
+struct Beginning(Vec<u8>);
+
+impl Write for Beginning {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let room = SHOWN.saturating_sub(self.0.len()).min(bytes.len());
+        self.0.extend_from_slice(bytes.get(..room).unwrap_or_default());
+        Ok(room)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What was asked, its beginning if it is long: no more is written than is shown.
+fn shown(asked: &impl Serialize) -> String {
+    let mut beginning = Beginning(Vec::new());
+    // Where there is no more room, writing fails, and what is there is the beginning.
+    let _ = serde_json::to_writer(&mut beginning, asked);
+    beginning.0.utf8_chunks().next().map(|text| text.valid().to_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Serializer;
+    use std::cell::Cell;
+
+    /// A long list of texts that counts those that were written.
+    struct Long<'a>(&'a Cell<usize>);
+
+    impl Serialize for Long<'_> {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.collect_seq((0..1 << 20).map(|_| {
+                self.0.set(self.0.get() + 1);
+                "\u{e9}\u{e9}\u{e9}\u{e9}"
+            }))
+        }
+    }
+
+    // D-35
+    #[test]
+    fn of_a_long_question_the_beginning_is_written_and_no_more() {
+        assert_eq!(shown(&["a", "\u{e9}"]), "[\"a\",\"\u{e9}\"]");
+        let written = Cell::new(0);
+        let text = shown(&Long(&written));
+        assert!((SHOWN - 4..=SHOWN).contains(&text.len()) && text.starts_with("[\"\u{e9}"), "{}", text.len());
+        assert!(written.get() < 1000, "{}", written.get());
+    }
 }

@@ -26,6 +26,13 @@ const LISTS: [(&str, &str, &str, &str, &str); 5] = [
     ("tasks/list", "tasks", "tasks/get", "taskId", "taskId"),
 ];
 
+/// Who may be shown a page that is kept.
+const SCOPE: &str = "cacheScope";
+/// What a page says beside its things, but for that.
+const BESIDE: [&str; 4] = [META, "nextCursor", "resultType", "ttlMs"];
+const META: &str = "_meta";
+const OF_MCP: &str = "io.modelcontextprotocol/";
+
 /// Things asked about at once.
 const TOGETHER: usize = 64;
 /// Things of one page that are asked about at all.
@@ -76,7 +83,7 @@ impl Filter {
         let listed = self.policy.mappings().current().await;
         let now = self.policy.mappings().now();
         let asked: Vec<Option<Evaluation>> =
-            things.iter().map(|thing| self.about(thing, &listed.registry, now)).collect();
+            things.iter().map(|thing| self.about(thing, &listed.registry, now)).collect::<Result<_, _>>()?;
         let mut shown = vec![false; things.len()];
         let askable: Vec<(usize, Evaluation)> =
             asked.into_iter().enumerate().filter_map(|(at, asked)| Some((at, asked?))).collect();
@@ -89,13 +96,16 @@ impl Filter {
         }
         let mut shown = shown.into_iter();
         things.retain(|_| shown.next().unwrap_or(false));
+        make_private(result, member);
+        keep(answer, |name| ["jsonrpc", "id", "result"].contains(&name));
         Ok(())
     }
 
-    /// What is asked about one thing; nothing where it cannot be had at all.
-    fn about(&self, thing: &Json, registry: &Registry, now: i64) -> Option<Evaluation> {
+    /// What is asked about one thing; nothing where it cannot be had at all. Without a listing
+    /// that is no answer about the things but a fault: nobody can say what to ask.
+    fn about(&self, thing: &Json, registry: &Registry, now: i64) -> Result<Option<Evaluation>, Fault> {
         let (_, _, method, named, parameter) = *self.list;
-        let name = thing.get(named)?.as_str()?.to_owned();
+        let Some(name) = thing.get(named).and_then(Json::as_str).map(str::to_owned) else { return Ok(None) };
         let params = Json::Object(vec![(parameter.to_owned(), Json::String(name))]);
         let operation = Operation { method, params: Some(&params), is_request: true };
         let undeclared = Registry::undeclared();
@@ -105,8 +115,12 @@ impl Filter {
             Why::Expression { .. } | Why::NoValue | Why::NotAString | Why::Empty => project(&undeclared),
             _ => Err(fault),
         });
-        let Ok(Projection::Ask(asked)) = projected else { return None };
-        match asked.request {
+        let asked = match projected {
+            Ok(Projection::Ask(asked)) => asked,
+            Err(fault) if matches!(fault.why, Why::Unlisted) => return Err(fault),
+            Ok(Projection::PassThrough) | Err(_) => return Ok(None),
+        };
+        Ok(match asked.request {
             Request::Evaluation(one) => Some(*one),
             // All of them would have to be yes; what a list shows is asked about by one question each.
             Request::Evaluations(_) => match project(&undeclared) {
@@ -116,7 +130,7 @@ impl Filter {
                 },
                 _ => None,
             },
-        }
+        })
     }
 
     /// Which of these may be had.
@@ -137,6 +151,26 @@ impl Filter {
             (may.iter().filter(|may| **may).count(), may.iter().filter(|may| !**may).count());
         tracing::info!(request_id = id, method = self.list.0, shown, hidden, "policy.filtered");
         if may.len() == group.len() { Ok(may) } else { Err(unanswered()) }
+    }
+}
+
+/// Says that a page is its reader's alone, whether or not anything was cut from it: another's may be longer or shorter.
+/// Beside its things it keeps what MCP gives a meaning; a count of them, say, would tell what is not there.
+fn make_private(result: &mut Json, things: &str) {
+    keep(result, |name| name == things || BESIDE.contains(&name));
+    if let Some(meta) = inner(result, META) {
+        keep(meta, |name| name.starts_with(OF_MCP));
+    }
+    if let Json::Object(members) = result {
+        members.push((SCOPE.to_owned(), Json::String("private".to_owned())));
+    }
+}
+
+/// Drops the members of other names, and whatever is no object altogether.
+fn keep(json: &mut Json, which: impl Fn(&str) -> bool) {
+    match json {
+        Json::Object(members) => members.retain(|(name, _)| which(name)),
+        other => *other = Json::Object(Vec::new()),
     }
 }
 

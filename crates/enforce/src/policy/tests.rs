@@ -3,7 +3,7 @@
 #![cfg(feature = "coaz")]
 
 use super::*;
-use crate::scripted_policy::{Lists, Point, Says, json, policy};
+use crate::scripted_policy::{Lists, Point, Says, filtering, filtering_by, json};
 use sayso_coaz::Fault;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -95,22 +95,8 @@ async fn a_tool_listed_twice_or_malformed_is_refused() {
 }
 
 async fn filtered(says: Says, answer: &str) -> (serde_json::Value, Arc<Point>) {
-    let page = r#"{"tools":[{"name":"b","inputSchema":{"x-authzen-mapping":{"evaluation":{
-        "action":{"name":"pay"},"resource":{"type":"account","id":"$params.arguments.account"}}}}}]}"#;
     let point = Point::saying(says);
-    let policy = policy(&point, Mappings::fixed(&[json(page)]).unwrap(), &[], true);
-    let body = br#"{"jsonrpc":"2.0","id":"x","method":"tools/list"}"#;
-    let message = sayso_protocol::message::parse(body, sayso_protocol::json::Limits::default()).unwrap();
-    let token = json(r#"{"sub":"u-ann","client_id":"agent-7"}"#);
-    let question = Question {
-        message: &message,
-        headers: &HeaderMap::new(),
-        revision: Revision::V20260728,
-        token: &token,
-        observer: None,
-    };
-    let filter = policy.filter(&question).unwrap();
-    let cut = filter.apply(Some(answer.as_bytes())).await;
+    let cut = filtering(&point).apply(Some(answer.as_bytes())).await;
     (serde_json::from_slice(&cut).unwrap(), point)
 }
 
@@ -137,6 +123,64 @@ async fn a_list_shows_what_may_be_called_and_nothing_else() {
     assert_eq!(names(&some), ["a"]);
     let (none, _) = filtered(Says::No, LIST).await;
     assert!(names(&none).is_empty());
+}
+
+// COAZ-MCP-04, D-36: without mappings nobody can say what may be called, and a list of nothing would say that.
+#[tokio::test]
+async fn without_a_listing_no_list_is_cut() {
+    let lost = Lists::these(&[PLAIN]);
+    *lost.pages.lock().unwrap() = None;
+    for mappings in [Mappings::unknown(), learning(&lost)] {
+        let point = Point::saying(Says::Yes);
+        let cut = filtering_by(&point, mappings).apply(Some(LIST.as_bytes())).await;
+        let answer: serde_json::Value = serde_json::from_slice(&cut).unwrap();
+        let error = &answer["error"];
+        assert_eq!((&answer["id"], &error["code"]), (&"x".into(), &(-32603).into()), "{answer}");
+        assert_eq!(error["data"]["coaz"]["category"], "mapping_unavailable");
+        assert!(answer.get("result").is_none() && point.bodies().is_empty());
+    }
+}
+
+// MCP 3: what is cut for one reader is shown to no other, and no page says otherwise.
+#[tokio::test]
+async fn a_cut_list_is_its_readers_alone() {
+    for scope in ["", r#""cacheScope":"public","#, r#""cacheScope":"private","#, r#""cacheScope":7,"#] {
+        for (says, things) in [(Says::Yes, r#"{"name":"a"}"#), (Says::No, r#"{"name":"a"}"#), (Says::Yes, "")]
+        {
+            let list = format!(
+                r#"{{"jsonrpc":"2.0","id":"x","result":{{{scope}"tools":[{things}],"nextCursor":"2","ttlMs":300000}}}}"#
+            );
+            let (cut, _) = filtered(says, &list).await;
+            assert_eq!(cut["result"]["cacheScope"], "private", "{list}");
+            assert_eq!(
+                (&cut["result"]["nextCursor"], &cut["result"]["ttlMs"]),
+                (&"2".into(), &300_000.into())
+            );
+        }
+    }
+}
+
+// COAZ-FW-43: nor is there a word beside it that tells how long it was.
+#[tokio::test]
+async fn nothing_beside_a_cut_list_tells_what_was_cut() {
+    let whole = r#"{"jsonrpc":"2.0","id":"x","count":2,"result":{"resultType":"complete","total":2,"names":["a","b"],
+        "_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"},"com.example/total":2},
+        "tools":[{"name":"a","_meta":{"com.example/x":1}},{"name":"b"}]}}"#;
+    let (cut, _) = filtered(Says::FirstOnly, whole).await;
+    let wanted = serde_json::json!({
+        "jsonrpc": "2.0", "id": "x",
+        "result": {
+            "resultType": "complete", "cacheScope": "private",
+            "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "s", "version": "1"}},
+            "tools": [{"name": "a", "_meta": {"com.example/x": 1}}],
+        },
+    });
+    assert_eq!(cut, wanted);
+    for odd in [r#""_meta":7,"#, r#""_meta":["b"],"#] {
+        let (cut, _) =
+            filtered(Says::Yes, &whole.replacen("\"_meta\":{\"io", &format!("{odd}\"x\":{{\"io"), 1)).await;
+        assert_eq!(cut["result"]["_meta"], serde_json::json!({}), "{odd}");
+    }
 }
 
 // COAZ-FW-43: no answer, no list.

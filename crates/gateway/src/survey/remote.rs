@@ -138,7 +138,7 @@ impl<'a> Remote<'a> {
         let response = self.upstream.ask(Method::POST, self.headers(Some(method)), body.to_string().into());
         response.await.map_err(|broken| match broken {
             Broken::Unreachable | Broken::Interrupted => SurveyFault::Unreachable,
-            Broken::Elsewhere | Broken::TurnedAway => SurveyFault::Malformed,
+            Broken::Elsewhere | Broken::TurnedAway | Broken::Status(_) => SurveyFault::Malformed,
         })
     }
 

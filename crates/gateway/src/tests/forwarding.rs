@@ -188,6 +188,29 @@ async fn redirects_are_neither_followed_nor_passed_on() {
     assert_eq!(house.canary.count(), 2);
 }
 
+// D-14: the server's own refusal of a call that was paid for would not say that the grant is gone.
+#[tokio::test]
+async fn a_status_of_the_servers_for_a_spent_call_is_said_to_have_cost_it() {
+    for status in ["400 Bad Request", "401 Unauthorized", "404 Not Found", "500 Internal Server Error"] {
+        let house = House::open().await;
+        let answer =
+            format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{{}}");
+        *house.canary.answer.lock().unwrap() = answer.into_bytes();
+        let response = house.send(&trade().signed("trade-1")).await;
+        let said = response.json();
+        assert_eq!((response.status, said["error"].as_str()), (502, Some("upstream_failed")), "{status}");
+        assert_eq!(
+            (said["spent"].as_bool(), said["forwarded"].as_str()),
+            (Some(true), Some("unknown")),
+            "{status}"
+        );
+        assert_eq!((house.canary.count(), house.authority.reports.lock().unwrap().len()), (1, 1), "{status}");
+        // Of a grant for many calls it says nothing, and passes.
+        let response = house.send(&read().signed("reader")).await;
+        assert!(status.starts_with(&response.status.to_string()), "{status}");
+    }
+}
+
 const STREAM: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n\
     b\r\ndata: one\n\n\r\n";

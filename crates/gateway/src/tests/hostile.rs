@@ -2,6 +2,7 @@
 
 use super::cast::{House, Scripted, config, resource};
 use super::wire::{Request, Response};
+use sayso_protocol::message::vectors::body;
 use serde_json::Value;
 use std::path::Path;
 
@@ -17,21 +18,6 @@ fn vectors() -> Vec<(String, Value)> {
         }
     }
     found
-}
-
-/// The bytes a vector's body stands for.
-fn body(input: &Value) -> Vec<u8> {
-    if let Some(text) = input["body"].as_str() {
-        return text.as_bytes().to_vec();
-    }
-    if let Some(text) = input["body_base64"].as_str() {
-        return sayso_protocol::b64::decode_standard(text).unwrap();
-    }
-    let recipe = &input["body_repeat"];
-    let text = |name: &str| recipe[name].as_str().unwrap().to_owned();
-    let count = usize::try_from(recipe["count"].as_u64().unwrap()).unwrap();
-    let (unit, close) = (text("unit").repeat(count), text("close").repeat(count));
-    [text("prefix"), unit, text("middle"), close, text("suffix")].concat().into_bytes()
 }
 
 /// The request of a vector: with its own headers where it has any, and those of a call where it is about the body.

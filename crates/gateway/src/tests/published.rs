@@ -37,7 +37,7 @@ async fn a_resource_publishes_its_signed_document_and_its_keys() {
     house.assert_untouched("published");
 }
 
-// AAUTH-19, MCP-02
+// AAUTH-19, FED-08, MCP-02
 #[tokio::test]
 async fn the_older_encoding_says_what_the_newer_one_says() {
     let house = House::open().await;

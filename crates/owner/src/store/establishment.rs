@@ -5,7 +5,7 @@
 
 use super::{Digest, Unavailable};
 use crate::ledger::Author;
-use crate::registry::{Introduced, Newcomer, Pat, ResourceServer, Standing};
+use crate::registry::{Introduced, Newcomer, Pat, PreApproval, ResourceServer, Standing};
 use async_trait::async_trait;
 use sayso_protocol::{ClientId, OwnerName, Timestamp};
 
@@ -22,8 +22,23 @@ pub trait Establishment: Send + Sync {
         owner: &OwnerName,
         client_id: &ClientId,
     ) -> Result<Option<Standing>, Unavailable>;
+    /// Notes set-up's word for the introduction of one key at one resource, in the place of what it said before about
+    /// that key or that origin. It admits nobody by itself (D-22). Answers where the server of that origin, or else of
+    /// that key, stands with her now.
+    async fn pre_approve(
+        &self,
+        owner: &OwnerName,
+        approval: &PreApproval,
+        now: Timestamp,
+    ) -> Result<Option<Standing>, Unavailable>;
+    /// Whether the operator named this resource, to whichever owner: set-up expects its introduction, or vouched for it.
+    async fn is_vouched_for(&self, resource_uri: &str, now: Timestamp) -> Result<bool, Unavailable>;
     /// Takes the introduction of a resource server: from then on it waits for her, with its row. One she revoked waits
     /// again and regains nothing (FED-36, FED-37); one she knows otherwise stays as it is.
+    ///
+    /// One that set-up pre-approved, key, origin and resource, is active instead, recorded as set-up, and a server known by
+    /// that key at another origin moves here: its registry and units go with it; its tickets, grants and PATs end (D-22).
+    /// That word is spent by it, and does not count for one she ever revoked: it waits for her like any other.
     async fn introduce(
         &self,
         owner: &OwnerName,

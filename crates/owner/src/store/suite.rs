@@ -30,6 +30,7 @@ pub mod rounds;
 pub mod servers;
 pub mod sessions;
 pub mod tickets;
+pub mod vouching;
 
 pub use race::wait;
 

@@ -30,7 +30,7 @@ pub(super) async fn ask(
         Some(Semantic::DenyOnFirstDeny) => (1, true),
         Some(Semantic::PermitOnFirstPermit) | None => return Err(lasting(Why::Semantic)),
     };
-    let numbered = singles.into_iter().enumerate();
+    let numbered = singles.enumerate();
     let mut answers =
         stream::iter(numbered.map(|(number, single)| one(exchange, number, single))).buffered(at_once);
     let mut decisions: Vec<Decision> = Vec::new();

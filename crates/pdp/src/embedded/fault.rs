@@ -60,6 +60,18 @@ pub enum BadPolicy {
     /// The entities are none.
     #[error("{0}; correct the entities, or declare their types and attributes in schema.cedarschema")]
     Entities(Box<str>),
+    /// The entities are no entities: nothing would tell this from a list that got lost.
+    #[error(
+        "holds no entity of any type, so requests would be believed about all of them; put the entities back, or delete \
+         the file if that is meant, and start again"
+    )]
+    NoEntities,
+    /// A type whose entities were there is without any.
+    #[error(
+        "has no entity of type `{0}` any more, so requests would be believed about all of them; put the entities back, or \
+         start again if that is meant"
+    )]
+    Unlisted(String),
     /// A policy is about what the schema does not have.
     #[error(
         "{} policy `{policy}`: {fault}; correct it, or declare what it names in schema.cedarschema beside it",

@@ -16,7 +16,7 @@ const ENTITIES: u64 = 16 << 20;
 /// The author's schema.
 const SCHEMA_NAME: &str = "schema.cedarschema";
 /// The entities everybody is told of.
-const ENTITIES_NAME: &str = "entities.json";
+pub(super) const ENTITIES_NAME: &str = "entities.json";
 
 /// One file.
 #[derive(Debug, PartialEq, Eq)]

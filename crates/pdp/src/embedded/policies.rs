@@ -1,19 +1,20 @@
 //! One set of policies with its schema and its entities, whole and valid: what decides.
 
 use super::fault::{BadPolicies, BadPolicy};
-use super::folder::{Found, Text};
+use super::folder::{ENTITIES_NAME, Found, Text};
 use super::question::{Question, Unheld};
 use super::schema;
-use super::shape::Record;
+use super::shape::{Meter, Record};
 use cedar_policy::{
     AuthorizationError, Authorizer, Decision as Effective, Entities, EntityTypeName, EntityUid, Policy,
     PolicyId, PolicySet, Schema, ValidationMode, Validator,
 };
 use miette::Diagnostic;
+use sayso_coaz::Tally;
 use sayso_coaz::answer::{AnswerFault, Decision};
 use sayso_coaz::authzen::{Evaluation, Object};
 use sayso_protocol::Json;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 /// Most names of policies that one line of a log repeats.
@@ -27,6 +28,8 @@ pub(super) struct Policies {
     pub(super) entities: Entities,
     pub(super) kinds: HashMap<String, Kind>,
     pub(super) actions: HashMap<String, Act>,
+    /// Every type that `entities.json` has, or had, entities of since the start.
+    listed: BTreeSet<String>,
 }
 
 /// A type of subjects and resources.
@@ -61,7 +64,7 @@ impl Policies {
             let listed = entities.iter().any(|entity| entity.uid().type_name() == name);
             Ok((name.to_string(), Kind { name: name.clone(), attributes, listed }))
         });
-        let kinds = kinds.collect::<Result<_, BadPolicies>>()?;
+        let kinds = kinds.collect::<Result<HashMap<_, _>, BadPolicies>>()?;
         let actions = schema.actions().map(|uid| {
             let context = match schema.as_ref().get_action_id(uid.as_ref()).and_then(|it| it.context()) {
                 Some(kind) => Record::of_type(kind),
@@ -71,18 +74,45 @@ impl Policies {
             Ok((name_of(uid), Act { uid: uid.clone(), context }))
         });
         let actions = actions.collect::<Result<_, BadPolicies>>()?;
-        Ok(Self { root: found.root.clone(), set, schema, entities, kinds, actions })
+        let listed = listed(&kinds);
+        if let Some(file) = found.entities.as_ref().filter(|_| listed.is_empty()) {
+            return Err(bad(&file.path, BadPolicy::NoEntities));
+        }
+        Ok(Self { root: found.root.clone(), set, schema, entities, kinds, actions, listed })
     }
 
-    /// Says what there is, once it counts.
+    /// The set to take the place of the one that decides now.
+    ///
+    /// # Errors
+    /// When a type has no entities any more: what requests say of it would be believed from then on, and a file that went
+    /// missing is no word of the operator's that it should be.
+    pub(super) fn after(mut self, before: &Policies) -> Result<Self, BadPolicies> {
+        let lost = |name: &&String| self.kinds.get(*name).is_some_and(|kind| !kind.listed);
+        if let Some(name) = before.listed.iter().find(lost) {
+            return Err(bad(&self.root.join(ENTITIES_NAME), BadPolicy::Unlisted(name.clone())));
+        }
+        self.listed.extend(before.listed.iter().cloned());
+        Ok(self)
+    }
+
+    /// Says what there is, once it counts, and of which types the file is believed.
     pub(super) fn tell(&self, event: &str) {
         let (policies, entities) = (self.set.num_of_policies(), self.entities.len());
-        tracing::info!(folder = %self.root.display(), policies, entities, "{event}");
+        let listed = Vec::from_iter(listed(&self.kinds)).join(" ");
+        tracing::info!(folder = %self.root.display(), policies, entities, listed, "{event}");
     }
 
     /// Decides on one request. What the schema does not know is denied: no policy can be about it.
-    pub(super) fn decide(&self, asked: &Evaluation, request_id: &str) -> Result<Decision, Unheld> {
-        let question = match Question::read(self, asked)? {
+    pub(super) fn decide(
+        &self,
+        asked: &Evaluation,
+        request_id: &str,
+        tally: &Tally,
+    ) -> Result<Decision, Unheld> {
+        let mut meter = Meter::new(tally);
+        let question = Question::read(self, asked, &mut meter);
+        meter.tell(request_id);
+        let question = match question? {
             Ok(question) => question,
             Err(unknown) => {
                 tracing::info!(request = request_id, decision = false, unknown, "policy.decided");
@@ -106,6 +136,11 @@ impl Policies {
         tracing::info!(request = request_id, decision, policies, "policy.decided");
         Ok(Decision { decision, context: None })
     }
+}
+
+/// The types that the file has entities of.
+fn listed(kinds: &HashMap<String, Kind>) -> BTreeSet<String> {
+    kinds.iter().filter(|(_, kind)| kind.listed).map(|(name, _)| name.clone()).collect()
 }
 
 fn reason(unknown: &'static str) -> Option<Object> {

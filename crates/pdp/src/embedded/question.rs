@@ -43,6 +43,7 @@ impl Question {
     pub(super) fn read(
         policies: &Policies,
         asked: &Evaluation,
+        meter: &mut Meter<'_>,
     ) -> Result<Result<Question, &'static str>, Unheld> {
         let Some(subject) = policies.kinds.get(&asked.subject.kind) else {
             return Ok(Err("type of the subject"));
@@ -51,12 +52,10 @@ impl Question {
         let Some(resource) = policies.kinds.get(&asked.resource.kind) else {
             return Ok(Err("type of the resource"));
         };
-        let mut meter = Meter::new();
-        let context = context(asked, act.context.has(ACTION));
-        let context = act.context.put(context.as_ref(), "context", &mut meter)?;
+        let context = act.context.put(|name| of_context(asked, name), "context", meter)?;
         let context = Context::from_pairs(context).map_err(|_| Unheld::unfit("context"))?;
-        let (principal, about_principal) = entity(subject, &asked.subject, "subject", &mut meter)?;
-        let (thing, about_thing) = entity(resource, &asked.resource, "resource", &mut meter)?;
+        let (principal, about_principal) = entity(subject, &asked.subject, "subject", meter)?;
+        let (thing, about_thing) = entity(resource, &asked.resource, "resource", meter)?;
         let own = about_principal.into_iter().chain(about_thing.filter(|_| principal != thing));
         let entities = with(&policies.entities, own.collect())?;
         match Request::new(principal, act.uid.clone(), thing, context, Some(&policies.schema)) {
@@ -71,25 +70,19 @@ impl Question {
     }
 }
 
-/// The context, with the action's properties in their place.
-fn context(asked: &Evaluation, has_action: bool) -> Option<Json> {
-    let context = asked.context.as_ref().map(authzen::Object::json);
-    if !has_action {
-        return context.cloned();
+/// A member of the context, or the action's properties in their place.
+fn of_context<'v>(asked: &'v Evaluation, name: &str) -> Option<&'v Json> {
+    match name {
+        ACTION => asked.action.properties.as_ref().map(authzen::Object::json),
+        name => asked.context.as_ref()?.json().get(name),
     }
-    let members = context.and_then(Json::as_object).unwrap_or_default();
-    let mut members: Vec<_> = members.iter().filter(|(name, _)| name != ACTION).cloned().collect();
-    if let Some(properties) = &asked.action.properties {
-        members.push((ACTION.to_owned(), properties.json().clone()));
-    }
-    Some(Json::Object(members))
 }
 
 fn entity(
     kind: &Kind,
     said: &authzen::Entity,
     place: &str,
-    meter: &mut Meter,
+    meter: &mut Meter<'_>,
 ) -> Result<(EntityUid, Option<Entity>), Unheld> {
     let uid = EntityUid::from_type_name_and_id(kind.name.clone(), EntityId::new(&said.id));
     if kind.listed {
@@ -97,7 +90,7 @@ fn entity(
     }
     let place = format!("{place}.properties");
     let properties = said.properties.as_ref().map(authzen::Object::json);
-    let attributes = kind.attributes.put(properties, &place, meter)?;
+    let attributes = kind.attributes.put(|name| properties?.get(name), &place, meter)?;
     if attributes.is_empty() {
         return Ok((uid, None));
     }

@@ -7,6 +7,7 @@ use super::number;
 use super::question::Unheld;
 use cedar_policy::{EntityId, EntityTypeName, EntityUid, RestrictedExpression};
 use cedar_policy_core::validator::types::{Attributes, EntityKind, Type};
+use sayso_coaz::Tally;
 use sayso_coaz::answer::AnswerFault;
 use sayso_protocol::Json;
 use sayso_protocol::json::Limits;
@@ -39,18 +40,39 @@ struct Attribute {
     required: bool,
 }
 
-/// What is left of the bound of one request.
-pub(super) struct Meter(usize);
+/// What one request may put into attributes, of all its decisions together; and what was null of one of them.
+pub(super) struct Meter<'a> {
+    tally: &'a Tally,
+    nulls: usize,
+    first: Option<String>,
+}
 
-impl Meter {
-    pub(super) fn new() -> Self {
-        Self(MOST)
+impl<'a> Meter<'a> {
+    pub(super) fn new(tally: &'a Tally) -> Self {
+        Self { tally, nulls: 0, first: None }
     }
 
     fn take(&mut self, bytes: usize, place: &str) -> Result<(), Unheld> {
-        let left = self.0.checked_sub(VALUE + bytes);
-        self.0 = left.ok_or_else(|| AnswerFault::TooMuch.at(place))?;
-        Ok(())
+        let room = self.tally.take(VALUE.saturating_add(bytes), MOST);
+        if room { Ok(()) } else { Err(AnswerFault::TooMuch.at(place)) }
+    }
+
+    /// Whether a value is there. Cedar has no null, so what is null is not; it is paid for as anything else.
+    fn is_there(&mut self, value: &Json, place: &str) -> Result<bool, Unheld> {
+        if *value != Json::Null {
+            return Ok(true);
+        }
+        self.take(0, place)?;
+        self.nulls += 1;
+        self.first.get_or_insert_with(|| place.to_owned());
+        Ok(false)
+    }
+
+    /// Says that something was null: once for a request, with the place of the first.
+    pub(super) fn tell(&self, request_id: &str) {
+        if let Some(place) = self.first.as_ref().filter(|_| self.tally.is_first()) {
+            tracing::warn!(request = request_id, place, count = self.nulls, "policy.null_left_out");
+        }
     }
 }
 
@@ -82,7 +104,7 @@ impl Shape {
         })
     }
 
-    fn put(&self, value: &Json, place: &str, meter: &mut Meter) -> Result<RestrictedExpression, Unheld> {
+    fn put(&self, value: &Json, place: &str, meter: &mut Meter<'_>) -> Result<RestrictedExpression, Unheld> {
         meter.take(value.as_str().map_or(0, str::len), place)?;
         let unfit = || AnswerFault::Unfit.at(place);
         match (self, value) {
@@ -106,12 +128,16 @@ impl Shape {
                 )))
             }
             (Shape::Set(element), Json::Array(values)) => {
-                let kept = values.iter().filter(|value| !is_null(value, place));
-                let values = kept.map(|value| element.put(value, place, meter));
-                Ok(RestrictedExpression::new_set(values.collect::<Result<Vec<_>, _>>()?))
+                let mut all = Vec::new();
+                for value in values {
+                    if meter.is_there(value, place)? {
+                        all.push(element.put(value, place, meter)?);
+                    }
+                }
+                Ok(RestrictedExpression::new_set(all))
             }
             (Shape::Record(record), members @ Json::Object(_)) => {
-                let members = record.put(Some(members), place, meter)?;
+                let members = record.put(|name| members.get(name), place, meter)?;
                 RestrictedExpression::new_record(members).map_err(|_| unfit())
             }
             _ => Err(unfit()),
@@ -137,26 +163,22 @@ impl Record {
         }
     }
 
-    /// Whether there is an attribute of this name.
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.0.contains_key(name)
-    }
-
-    /// Puts what is declared of an object into it.
-    pub(super) fn put(
+    /// Puts what is declared of an object into it; nothing else of the object is looked at.
+    pub(super) fn put<'v>(
         &self,
-        members: Option<&Json>,
+        member: impl Fn(&str) -> Option<&'v Json>,
         place: &str,
-        meter: &mut Meter,
+        meter: &mut Meter<'_>,
     ) -> Result<Vec<(String, RestrictedExpression)>, Unheld> {
         let mut all = Vec::with_capacity(self.0.len());
         for (name, attribute) in &self.0 {
-            let inside = || format!("{place}.{name}");
-            let value = members.and_then(|members| members.get(name));
-            match value.filter(|value| !is_null(value, name)) {
-                Some(value) => all.push((name.clone(), attribute.shape.put(value, &inside(), meter)?)),
-                None if attribute.required => return Err(AnswerFault::Unfit.at(&inside())),
-                None => {}
+            let place = format!("{place}.{name}");
+            match member(name) {
+                Some(value) if meter.is_there(value, &place)? => {
+                    all.push((name.clone(), attribute.shape.put(value, &place, meter)?));
+                }
+                _ if attribute.required => return Err(AnswerFault::Unfit.at(&place)),
+                _ => {}
             }
         }
         Ok(all)
@@ -166,15 +188,6 @@ impl Record {
 fn decimal(text: &str, place: &str) -> Result<RestrictedExpression, Unheld> {
     let text = number::decimal(text).ok_or_else(|| AnswerFault::Number.at(place))?;
     Ok(RestrictedExpression::new_decimal(text))
-}
-
-/// Cedar has no null; what is null is not there.
-fn is_null(value: &Json, name: &str) -> bool {
-    let null = *value == Json::Null;
-    if null {
-        tracing::warn!(name, "policy.null_left_out");
-    }
-    null
 }
 
 /// The id of an entity: its text, where the schema says of which type it is, or an object that says both.

@@ -1,5 +1,8 @@
 //! What a folder of policies decides, what it refuses to start with, and what a change of it does.
 
+mod believed;
+mod costs;
+
 use super::*;
 use sayso_coaz::Category;
 use sayso_protocol::Json;

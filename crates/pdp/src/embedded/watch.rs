@@ -75,7 +75,7 @@ impl Seen {
             return;
         }
         (self.settled, self.fresh) = (Some(digest), None);
-        match Policies::compile(&found) {
+        match Policies::compile(&found).and_then(|policies| policies.after(&current.get())) {
             Ok(policies) => {
                 policies.tell("policies.changed");
                 current.put(policies);

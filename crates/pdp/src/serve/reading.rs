@@ -1,10 +1,11 @@
 //! Requests as they arrive, read strictly and within bounds. What is wrong with one entry is that entry's matter.
 
+use super::room::{Held, Room};
 use super::{MAX_ENTRIES, MAX_REQUEST};
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, Request, StatusCode};
-use sayso_coaz::authzen::{Evaluation, NotARequest, Semantic};
+use sayso_coaz::authzen::{Action, Entity, Evaluation, NotARequest, Object, Semantic};
 use sayso_protocol::Json;
 use sayso_protocol::json::{JsonError, Limits};
 use std::time::Duration;
@@ -24,6 +25,8 @@ pub(super) enum Unread {
     Coding,
     #[error("the body has at most {MAX_REQUEST} bytes")]
     TooLarge,
+    #[error("too many large requests are under way; ask again in a moment")]
+    NoRoom,
     #[error("the body did not arrive in time")]
     Slow,
     #[error("the body broke off")]
@@ -49,6 +52,8 @@ impl Unread {
         match self {
             Unread::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Unread::Coding => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            // Not 503, by which those who ask take us to be down: of these requests there are too many, and no others.
+            Unread::NoRoom => StatusCode::TOO_MANY_REQUESTS,
             Unread::Slow => StatusCode::REQUEST_TIMEOUT,
             // AuthZEN has this status for everything that is no request.
             _ => StatusCode::BAD_REQUEST,
@@ -60,35 +65,26 @@ impl Unread {
 pub(super) enum Asked {
     /// Without entries it is the first API (AuthZEN section 7.1).
     One(Box<Evaluation>),
-    /// Each entry, or what is wrong with it.
-    Several(Vec<Result<Evaluation, Unread>>, Semantic),
+    /// Each entry is its own matter.
+    Several(Box<Entries>, Semantic),
 }
 
 /// The body of a request.
-pub(super) async fn body(request: Request<Body>) -> Result<Json, Unread> {
+pub(super) async fn body(room: &Room, request: Request<Body>) -> Result<Held, Unread> {
     if !is_json(request.headers()) {
         return Err(Unread::MediaType);
     }
     if request.headers().contains_key(CONTENT_ENCODING) {
         return Err(Unread::Coding);
     }
-    let reading = timeout(BODY_TIME, to_bytes(request.into_body(), MAX_REQUEST));
-    let bytes = match reading.await {
-        Ok(Ok(bytes)) => bytes,
-        Ok(Err(fault)) if is_too_large(&fault) => return Err(Unread::TooLarge),
-        Ok(Err(_)) => return Err(Unread::Broken),
-        Err(_) => return Err(Unread::Slow),
-    };
-    let body = Json::parse(&bytes, Limits { bytes: MAX_REQUEST, depth: DEPTH }).map_err(Unread::NotJson)?;
-    if body.as_object().is_none() { Err(Unread::NotAnObject) } else { Ok(body) }
+    timeout(BODY_TIME, room.body(request.into_body())).await.unwrap_or(Err(Unread::Slow))
 }
 
-fn is_too_large(fault: &axum::Error) -> bool {
-    let mut fault: &dyn std::error::Error = fault;
-    while let Some(inner) = fault.source() {
-        fault = inner;
-    }
-    fault.is::<http_body_util::LengthLimitError>()
+/// A body as what it says.
+pub(super) fn read(held: &Held) -> Result<Json, Unread> {
+    let limits = Limits { bytes: MAX_REQUEST, depth: DEPTH };
+    let body = Json::parse(&held.bytes, limits).map_err(Unread::NotJson)?;
+    if body.as_object().is_none() { Err(Unread::NotAnObject) } else { Ok(body) }
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -104,14 +100,14 @@ pub(super) fn single(body: &Json) -> Result<Evaluation, Unread> {
 }
 
 impl Asked {
-    pub(super) fn read(body: &Json) -> Result<Self, Unread> {
+    pub(super) fn read(body: Json) -> Result<Self, Unread> {
         let entries = match body.get("evaluations") {
             None => &[],
             Some(entries) => entries.as_array().ok_or(Unread::NotAList)?,
         };
-        let semantic = semantic(body)?;
+        let semantic = semantic(&body)?;
         if entries.is_empty() {
-            return single(body).map(|one| Asked::One(Box::new(one)));
+            return single(&body).map(|one| Asked::One(Box::new(one)));
         }
         if entries.len() > MAX_ENTRIES {
             return Err(Unread::TooMany);
@@ -121,8 +117,7 @@ impl Asked {
                 return Err(Unread::Part(NotARequest(part)));
             }
         }
-        let entry = |entry| single(&filled(entry, body));
-        Ok(Asked::Several(entries.iter().map(entry).collect(), semantic))
+        Ok(Asked::Several(Box::new(Entries::of(body)), semantic))
     }
 }
 
@@ -135,13 +130,62 @@ fn semantic(body: &Json) -> Result<Semantic, Unread> {
     }
 }
 
-/// An entry with what it leaves out, in whole parts: one that it has is its own, and nothing is put together of two
-/// (AuthZEN section 7.1.1).
-fn filled(entry: &Json, top: &Json) -> Json {
-    let Some(members) = entry.as_object() else { return entry.clone() };
-    let own = |name: &str| members.iter().find(|(member, _)| member == name).map(|(_, part)| part);
-    let parts = ["subject", "action", "resource", "context"].into_iter();
-    let parts =
-        parts.filter_map(|name| Some((name.to_owned(), own(name).or_else(|| top.get(name))?.clone())));
-    Json::Object(parts.collect())
+/// The entries of a request, each made when it is its turn. What stands at the top is there once, whoever takes it.
+pub(super) struct Entries {
+    body: Json,
+    subject: Option<Entity>,
+    action: Option<Action>,
+    resource: Option<Entity>,
+    context: Option<Object>,
+}
+
+impl Entries {
+    fn of(mut body: Json) -> Self {
+        let context = taken(&mut body, "context");
+        Self {
+            subject: body.get("subject").and_then(Entity::read),
+            action: body.get("action").and_then(Action::read),
+            resource: body.get("resource").and_then(Entity::read),
+            context: context.and_then(Object::of),
+            body,
+        }
+    }
+
+    /// Each of them, or what is wrong with it.
+    pub(super) fn each(&self) -> impl Iterator<Item = Result<Evaluation, Unread>> {
+        let entries = self.body.get("evaluations").and_then(Json::as_array).unwrap_or_default();
+        entries.iter().map(|entry| self.filled(entry).map_err(Unread::Part))
+    }
+
+    /// An entry with what it leaves out, in whole parts: one that it has is its own, and nothing is put together of two
+    /// (AuthZEN section 7.1.1).
+    fn filled(&self, entry: &Json) -> Result<Evaluation, NotARequest> {
+        if entry.as_object().is_none() {
+            return Err(NotARequest("the request"));
+        }
+        let entity = |name, whole: &Option<Entity>| match entry.get(name) {
+            Some(own) => Entity::read(own).ok_or(NotARequest(name)),
+            None => whole.clone().ok_or(NotARequest(name)),
+        };
+        let action = match entry.get("action") {
+            Some(own) => Action::read(own),
+            None => self.action.clone(),
+        };
+        Ok(Evaluation {
+            subject: entity("subject", &self.subject)?,
+            action: action.ok_or(NotARequest("action"))?,
+            resource: entity("resource", &self.resource)?,
+            context: match entry.get("context") {
+                Some(own) => Some(Object::of(own.clone()).ok_or(NotARequest("context"))?),
+                None => self.context.clone(),
+            },
+        })
+    }
+}
+
+/// A member, taken out of an object.
+fn taken(object: &mut Json, name: &str) -> Option<Json> {
+    let Json::Object(members) = object else { return None };
+    let at = members.iter().position(|(member, _)| member == name)?;
+    Some(members.swap_remove(at).1)
 }

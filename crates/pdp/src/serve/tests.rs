@@ -1,5 +1,7 @@
 //! What is served, to whom, and what is answered to what is no request. The decision point is one that remembers.
 
+mod costs;
+
 use super::*;
 use http::HeaderMap;
 use http_body_util::BodyExt as _;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use sayso_coaz::Category;
 use sayso_coaz::answer::AnswerFault;
+use sayso_coaz::authzen::Request;
 use sayso_pdp::client::RemoteSettings;
 
 use crate::engine::{Act, Engine, JSON, answer, asked, no_answer, ok, one, remote};
@@ -57,12 +58,18 @@ async fn an_engine_without_answers_is_left_alone_and_then_tried_by_one() {
     }
 }
 
+// COAZ-FW-42, COAZ-MCP-80, COAZ-MCP-85: what it answers is about one message, and that one is refused.
 #[tokio::test]
 async fn only_an_engine_that_seems_down_is_left_alone() {
     for (status, body, left) in [
-        (500, "", true),
+        (502, "", true),
         (503, "", true),
-        (429, "", true),
+        (504, "", true),
+        (429, "", false),
+        (500, "", false),
+        (501, "", false),
+        (505, "", false),
+        (599, "", false),
         (400, "", false),
         (403, "", false),
         (404, "", false),
@@ -80,4 +87,33 @@ async fn only_an_engine_that_seems_down_is_left_alone() {
         let expected = if left { 3 } else { 6 };
         assert_eq!(engine.lines().len(), expected, "{status} {body}");
     }
+}
+
+// COAZ-MCP-80
+#[tokio::test]
+async fn messages_an_engine_chokes_on_leave_those_of_others_alone() {
+    let engine = Engine::start(|request| {
+        Act::Say(if request.body.contains("u-eve") {
+            answer(500, JSON, "")
+        } else {
+            ok(r#"{"decision":true}"#)
+        })
+    })
+    .await;
+    let remote = remote(&RemoteSettings { pause: Duration::from_secs(60), ..quick(&engine) });
+    let of = |who: &str| {
+        let mut request = one();
+        if let Request::Evaluation(one) = &mut request {
+            who.clone_into(&mut one.subject.id);
+        }
+        request
+    };
+    for _ in 0..10 {
+        assert_eq!(asked(&remote, &of("u-eve")).await, no_answer(AnswerFault::Status));
+        assert_eq!(asked(&remote, &of("u-ann")).await, Ok(()));
+    }
+    for _ in 0..10 {
+        assert_eq!(asked(&remote, &of("u-eve")).await, no_answer(AnswerFault::Status));
+    }
+    assert_eq!(asked(&remote, &of("u-ann")).await, Ok(()));
 }

@@ -1,29 +1,15 @@
 //! Messages and their headers against the vectors in `vectors/message`, and what the vectors cannot say.
 
-use base64::Engine as _;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::vectors::body;
 use super::*;
 use crate::method::Revision;
 
 fn vectors(text: &str) -> Vec<Value> {
     serde_json::from_str::<Value>(text).unwrap()["vectors"].as_array().unwrap().clone()
-}
-
-fn body(input: &Value) -> Vec<u8> {
-    if let Some(text) = input["body"].as_str() {
-        return text.as_bytes().to_vec();
-    }
-    if let Some(encoded) = input["body_base64"].as_str() {
-        return base64::engine::general_purpose::STANDARD.decode(encoded).unwrap();
-    }
-    let repeat = &input["body_repeat"];
-    let part = |name: &str| repeat[name].as_str().unwrap();
-    let count = usize::try_from(repeat["count"].as_u64().unwrap()).unwrap();
-    let (open, close) = (part("unit").repeat(count), part("close").repeat(count));
-    [part("prefix"), &open, part("middle"), &close, part("suffix")].concat().into_bytes()
 }
 
 fn headers(input: &Value) -> Option<HeaderMap> {

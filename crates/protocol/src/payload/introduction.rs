@@ -34,6 +34,13 @@ pub struct Introduction {
 pub struct BadIntroduction;
 
 impl Introduction {
+    /// An introduction; of a name longer than an authority reads, its beginning.
+    pub fn new(owner: OwnerName, resource_uri: impl Into<String>, name: &str) -> Self {
+        let end = (0..=name.len().min(MAX_NAME)).rev().find(|at| name.is_char_boundary(*at));
+        let name = end.and_then(|end| name.get(..end)).unwrap_or_default();
+        Self { owner, resource_uri: resource_uri.into(), name: name.to_owned() }
+    }
+
     /// Reads the body of a request. Members nobody knows are passed over.
     ///
     /// # Errors

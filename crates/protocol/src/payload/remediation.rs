@@ -93,12 +93,12 @@ impl Remediation {
 mod tests {
     use super::*;
 
-    fn reference(edition: Edition, origin: &str) -> String {
+    fn reference(edition: Edition, origin: &str, tool: &str) -> String {
         Attempted::new(
             edition,
             origin,
-            "alice-vault/execute_trade".parse().unwrap(),
-            "execute_trade".parse().unwrap(),
+            format!("alice-vault/{tool}").parse().unwrap(),
+            tool.parse().unwrap(),
             vec!["trades:execute".parse().unwrap()],
         )
         .unwrap()
@@ -110,8 +110,13 @@ mod tests {
     #[test]
     fn the_reference_has_its_known_answer() {
         assert_eq!(
-            reference(Edition::Sept11, "https://gateway.uma.lab"),
+            reference(Edition::Sept11, "https://gateway.uma.lab", "execute_trade"),
             "s256:6cR6qTmCj6s0S95MxCfdfwfXJ8myLtBg-PiL8v93H0g"
+        );
+        // Letters beyond ASCII are themselves, and no escapes.
+        assert_eq!(
+            reference(Edition::Sept11, "https://gateway.uma.lab", "grüße_☃"),
+            "s256:tNXKjq6a2FhsehzNpS7VwFkyffrhB7cATumO1HJnbwc"
         );
     }
 }

@@ -22,7 +22,8 @@ pub(super) struct Door {
     /// The origin others know it by, its identifier [default: the listen address].
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// A further host that a request may name, as HOST or HOST:PORT. May be repeated.
+    /// A further host that a request may name, as HOST or HOST:PORT. May be repeated. One that is not this machine's needs
+    /// an https --url and a secret.
     #[arg(long = "host", value_name = "HOST")]
     hosts: Vec<String>,
     /// Chain of certificates in PEM, its own first.
@@ -77,6 +78,15 @@ impl Door {
                 );
             }
         }
+        let secure = self.url.as_deref().is_some_and(|url| url.starts_with("https://"));
+        if let Some(host) = self.hosts.iter().find(|host| !is_here(host))
+            && (!secure || self.secret_file.is_none())
+        {
+            bail!(
+                "others reach it as --host {host}: give it the https --url they know it by, and a --secret-file, whose \
+                 content those who ask must show"
+            );
+        }
         let tls = match (&self.tls_certificate, &self.tls_key) {
             (Some(chain), Some(key)) => Some(tls(chain, key)?),
             _ => None,
@@ -114,6 +124,12 @@ fn is_local(url: &str) -> bool {
     origin::identifier("", &plain).is_ok()
 }
 
+/// Whether a host, as a request names it, is this machine whoever asks.
+fn is_here(host: &str) -> bool {
+    let url = Url::parse(&format!("http://{host}"));
+    url.is_ok_and(|url| origin::identifier("", &url.origin().ascii_serialization()).is_ok())
+}
+
 /// The host of an origin, with its port and, where that goes without saying, without.
 fn named(url: &str) -> Vec<String> {
     let Ok(url) = Url::parse(url) else { return Vec::new() };
@@ -127,4 +143,37 @@ fn tls(chain: &Path, key: &Path) -> anyhow::Result<Tls> {
     secret::refuse_open(key)?;
     let (chain_text, key_text) = (read(chain)?, read(key)?);
     Tls::read(&chain_text, &key_text).with_context(|| format!("{} and {}", chain.display(), key.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // D-34
+    #[test]
+    fn a_host_is_here_or_somewhere_else() {
+        for here in [
+            "localhost",
+            "LOCALHOST:8444",
+            "localhost:80",
+            "pdp.localhost",
+            "127.0.0.1",
+            "127.9.9.9:1",
+            "[::1]:1",
+        ] {
+            assert!(is_here(here), "{here}");
+        }
+        for elsewhere in [
+            "pdp.example",
+            "pdp.example:8444",
+            "10.0.0.1",
+            "[::2]",
+            "localhost.example",
+            "127.0.0.1@pdp.example",
+            "",
+            "a b",
+        ] {
+            assert!(!is_here(elsewhere), "{elsewhere}");
+        }
+    }
 }

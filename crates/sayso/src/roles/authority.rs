@@ -16,7 +16,7 @@ use sayso_owner::ledger::Author;
 use sayso_owner::registry::{IntroducedBy, ResourceServer, Standing};
 use sayso_owner::store::{DeviceKey, Store};
 use sayso_owner::unit::Owner;
-use sayso_protocol::{OwnerName, Thumbprint};
+use sayso_protocol::OwnerName;
 use serde::Serialize;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -159,26 +159,17 @@ async fn admit(store: &dyn Store, server: &ResourceServerTable, owners: &[OwnerN
             server.owner
         );
     }
-    let name = server.name.clone().unwrap_or_else(|| server.client_id.to_string());
-    let record = resource_server(server, name, None);
-    Ok(store.settle_resource_server(&record, clock::now()).await?)
-}
-
-/// A resource server that set-up vouches for, recorded as set-up and not as the owner's doing (D-22).
-pub(crate) fn resource_server(
-    server: &ResourceServerTable,
-    name: String,
-    pinned_key: Option<Thumbprint>,
-) -> ResourceServer {
-    ResourceServer {
+    // Vouched for by set-up, and recorded as that and not as the owner's doing (D-22).
+    let record = ResourceServer {
         owner: Some(server.owner.clone()),
         client_id: server.client_id.clone(),
-        name,
+        name: server.name.clone().unwrap_or_else(|| server.client_id.to_string()),
         resource_uri: server.resource_uri.clone(),
         status: Standing::Active,
         auth_method: "signature".into(),
         registered_at: clock::now(),
-        pinned_key,
+        pinned_key: None,
         introduced_by: IntroducedBy::Setup,
-    }
+    };
+    Ok(store.settle_resource_server(&record, clock::now()).await?)
 }

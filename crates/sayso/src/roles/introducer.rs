@@ -17,6 +17,7 @@ const SOON: Duration = Duration::from_secs(30);
 const LATE: Duration = Duration::from_secs(300);
 
 /// One owner's resource behind this gateway, and the authority it has to be known to.
+#[derive(Clone)]
 pub(crate) struct Introducer {
     pub(crate) authority: Arc<HttpAuthority>,
     pub(crate) issuer: String,
@@ -31,12 +32,18 @@ pub(crate) struct Introducer {
 
 /// What a round came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Round {
+pub(crate) enum Round {
+    /// It holds a token.
     Admitted,
+    /// She has not answered.
     Waits,
+    /// She withdrew it.
     Withdrawn,
+    /// A check failed.
     Refused,
+    /// It is to be tried again after so many seconds.
     Later(u64),
+    /// The authority cannot be asked.
     Unheard(Unavailable),
 }
 
@@ -66,24 +73,40 @@ impl Introducer {
     }
 
     async fn round(&mut self) -> Result<Round, Unavailable> {
-        let ask = match self.authority.admission().await? {
-            Admission::Admitted => return Ok(Round::Admitted),
-            Admission::Waits => return Ok(Round::Waits),
-            Admission::Unknown => true,
+        match self.stands().await? {
+            None => self.enter().await,
             // Once: if she withdraws it again, that is her answer.
-            Admission::Withdrawn => std::mem::take(&mut self.ask_again),
-        };
-        if !ask {
-            return Ok(Round::Withdrawn);
+            Some(Round::Withdrawn) if std::mem::take(&mut self.ask_again) => self.enter().await,
+            Some(round) => Ok(round),
         }
+    }
+
+    /// Says who it is, and logs in where that was enough.
+    ///
+    /// # Errors
+    /// When the authority cannot be asked.
+    pub(crate) async fn enter(&self) -> Result<Round, Unavailable> {
         Ok(match self.authority.introduce(&self.resource_uri, &self.name).await? {
-            Introduced::Waits | Introduced::Known => Round::Waits,
+            // Known, and its login not taken: its keys could not be read just now.
+            Introduced::Known => self.stands().await?.unwrap_or(Round::Refused),
+            Introduced::Waits => Round::Waits,
             Introduced::Refused => Round::Refused,
             Introduced::Later(seconds) => Round::Later(seconds),
         })
     }
 
-    fn tell(&self, round: Round) {
+    /// Where its login says it stands; `None` when it is not known.
+    async fn stands(&self) -> Result<Option<Round>, Unavailable> {
+        Ok(match self.authority.admission().await? {
+            Admission::Admitted => Some(Round::Admitted),
+            Admission::Waits => Some(Round::Waits),
+            Admission::Withdrawn => Some(Round::Withdrawn),
+            Admission::Unknown => None,
+        })
+    }
+
+    /// Tells whoever runs this.
+    pub(crate) fn tell(&self, round: Round) {
         let (authority, owner, client_id) = (&self.issuer, &self.owner, &self.client_id);
         match round {
             Round::Admitted => {}

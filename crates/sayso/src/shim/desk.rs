@@ -17,6 +17,7 @@ use sayso_protocol::canon::{S256, s256_of};
 use sayso_protocol::id::ToolName;
 use sayso_protocol::message::MessageFault;
 use serde_json::{Value, json};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
@@ -130,7 +131,7 @@ impl Case<'_> {
         if let Some((Question::Wait, Said::No | Said::Nothing)) = &round.answered {
             return Some(Event::Result(words::failed(&words::stopped(self.tool()), true, true)));
         }
-        let manner = if asks { Manner::Rounds(round.answered.clone()) } else { Manner::None };
+        let manner = if asks { Manner::Rounds(Mutex::new(round.answered.clone())) } else { Manner::None };
         let person = Person::new(manner, &self.client.out, &self.client.stop, token);
         self.errand.wait = self.shim.hold;
         self.errand.stop = Some(self.client.stop.clone());
@@ -189,22 +190,24 @@ impl Case<'_> {
         self.end(answer, &person, false)
     }
 
-    /// Goes on asking the authority while the one question is open; says whether it was answered with no.
+    /// Goes on asking the authority while the one question is open; says whether it was answered with no. Once the owner
+    /// has said yes the call is made, and there is nothing left to stop: the question is withdrawn.
     async fn wait_on(&mut self, text: &str, left: u32, person: &Person<'_>) -> (Result<Answer, Fault>, bool) {
         let (stopper, stop) = Stopper::new();
         self.errand.wait = left;
         self.errand.stop = Some(stop);
         let mut going = std::pin::pin!(self.dance(&self.errand, person));
-        let mut asking = std::pin::pin!(self.client.questions.ask(&Question::Wait, text, &self.client.out));
-        let (mut asked, mut said_no) = (false, false);
+        let mut asking = Some(Box::pin(self.client.questions.ask(&Question::Wait, text, &self.client.out)));
+        let mut said_no = false;
         loop {
             tokio::select! {
                 answer = &mut going => {
                     let no_answer = matches!(answer, Ok(Answer::Ended(Outcome::Stopped | Outcome::Waiting { .. })));
                     return (answer, said_no && no_answer);
                 }
-                said = &mut asking, if !asked => {
-                    asked = true;
+                () = person.is_granted() => asking = None,
+                said = answered(&mut asking) => {
+                    asking = None;
                     if said == Said::No {
                         said_no = true;
                         stopper.stop();
@@ -244,6 +247,14 @@ impl Case<'_> {
         };
         let waits = matches!(outcome, Outcome::Waiting { .. } | Outcome::Busy | Outcome::Stopped);
         Some(Event::Result(words::failed(&text, modern, waits)))
+    }
+}
+
+/// The answer to a question, unless it is not asked any more.
+async fn answered<F: Future<Output = Said> + Unpin>(asking: &mut Option<F>) -> Said {
+    match asking {
+        Some(asking) => asking.await,
+        None => std::future::pending().await,
     }
 }
 

@@ -164,8 +164,8 @@ impl House {
 
     fn known(&self, name: &str) -> Arc<Session> {
         self.sessions.find(name, || {
-            // Of a shim before this one: it is bound to the key that last agreed to something here, if to any.
-            self.shim.agent.signer_at(&self.shim.resource).ok().flatten()
+            // Of a shim before this one: it is bound to the one key there is, or to the one that last agreed here.
+            self.shim.key.clone().or_else(|| self.shim.agent.signer_at(&self.shim.resource).ok().flatten())
         })
     }
 

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 /// How long a person may take to answer about terms, within the life of their ticket.
 const READING: Duration = Duration::from_secs(230);
@@ -28,8 +28,8 @@ pub(super) struct Put {
 
 /// How a person is asked.
 pub(super) enum Manner<'a> {
-    /// Between two rounds: what was said to what, last time.
-    Rounds(Option<(Question, Said)>),
+    /// Between two rounds: what was said to what, last time. It is an answer once.
+    Rounds(Mutex<Option<(Question, Said)>>),
     /// While the call is open.
     Open(&'a Questions),
     /// Not at all.
@@ -45,6 +45,7 @@ pub(super) struct Person<'a> {
     ticks: AtomicU32,
     warned: AtomicBool,
     put: Mutex<Option<Put>>,
+    granted: Notify,
 }
 
 impl<'a> Person<'a> {
@@ -56,7 +57,12 @@ impl<'a> Person<'a> {
     ) -> Person<'a> {
         let progress = token.and_then(|token| serde_json::from_str(token).ok());
         let (ticks, warned, put) = (AtomicU32::new(0), AtomicBool::new(false), Mutex::default());
-        Person { manner, out, stop, progress, ticks, warned, put }
+        Person { manner, out, stop, progress, ticks, warned, put, granted: Notify::new() }
+    }
+
+    /// Returns once a grant is at hand.
+    pub(super) async fn is_granted(&self) {
+        self.granted.notified().await;
     }
 
     /// The terms that are still to be answered.
@@ -88,11 +94,16 @@ fn decided(said: Said) -> Decision {
 #[async_trait]
 impl Consent for Person<'_> {
     async fn agree(&self, ask: &Ask<'_>) -> Decision {
-        let (family, nonce) = (ask.proffer.family.clone(), ask.proffer.nonce.clone());
-        let put = Put { question: Question::Terms { family, nonce }, text: show::terms(ask) };
+        let Ok(question) = Question::about(ask) else { return Decision::NotNow };
+        let put = Put { question, text: show::terms(ask) };
         match &self.manner {
-            // What was said counts for the very terms it was said about.
-            Manner::Rounds(Some((question, said))) if *question == put.question => return decided(*said),
+            Manner::Rounds(answered) => {
+                let mut answered = answered.lock().unwrap_or_else(PoisonError::into_inner);
+                // What was said counts for the very terms it was said about, and is used up by them.
+                if let Some((_, said)) = answered.take_if(|(question, _)| *question == put.question) {
+                    return decided(said);
+                }
+            }
             Manner::Open(questions) => {
                 let said = tokio::select! {
                     said = questions.ask(&put.question, &put.text, self.out) => said,
@@ -101,7 +112,7 @@ impl Consent for Person<'_> {
                 };
                 return decided(said);
             }
-            Manner::Rounds(_) | Manner::None => {}
+            Manner::None => {}
         }
         *self.put.lock().unwrap_or_else(PoisonError::into_inner) = Some(put);
         Decision::Later
@@ -113,6 +124,7 @@ impl Consent for Person<'_> {
                 warn_of_owner_key(authority);
             }
             News::Waiting { .. } => self.tick(),
+            News::Granted | News::Reusing => self.granted.notify_one(),
             _ => {}
         }
     }

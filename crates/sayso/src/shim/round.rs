@@ -6,7 +6,8 @@
 use super::edit::{Escaped, with};
 use super::incoming::Incoming;
 use super::words;
-use sayso_protocol::canon::S256;
+use sayso_agent::Ask;
+use sayso_protocol::canon::{CanonError, S256, s256_of};
 use sayso_protocol::id::{NegotiationId, Timestamp};
 use sayso_protocol::json::{Json, Limits};
 use sayso_protocol::seal::{NotSealed, Seal};
@@ -28,13 +29,23 @@ const STATE: [&str; 2] = ["params", "requestState"];
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Question {
-    /// Whether to agree to the terms of this negotiation, which has this nonce.
-    Terms { family: NegotiationId, nonce: String },
+    /// Whether to agree to terms of this negotiation: who dictates them, and every word of them. What names them is chosen
+    /// by the authority, so it could say others under the same name.
+    Terms { family: NegotiationId, terms: S256 },
     /// Whether to go on waiting.
     Wait,
 }
 
 impl Question {
+    /// The question about these terms.
+    ///
+    /// # Errors
+    /// When the terms have no canonical form.
+    pub(super) fn about(ask: &Ask<'_>) -> Result<Question, CanonError> {
+        let terms = s256_of(&json!([ask.resource, ask.authority, ask.proffer]))?;
+        Ok(Question::Terms { family: ask.proffer.family.clone(), terms })
+    }
+
     pub(super) fn key(&self) -> &'static str {
         match self {
             Question::Terms { .. } => "agree",

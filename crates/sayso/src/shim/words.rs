@@ -100,13 +100,12 @@ pub(super) fn ending(outcome: &Outcome, resource: &str, tool: &str) -> String {
                 plain(tool)
             )
         }
-        Outcome::Denied { words } => {
-            let said = show::with_words(
-                "Denied by the owner of the resource, or by her policy; nothing was executed",
-                words.as_deref(),
-            );
-            format!("{said} Asking again at once will not change it.")
-        }
+        // Ours first: what follows the words of a stranger could be taken for theirs, and theirs for ours.
+        Outcome::Denied { words } => show::with_words(
+            "Denied by the owner of the resource, or by her policy; nothing was executed. Asking again at once will not \
+             change it",
+            words.as_deref(),
+        ),
         Outcome::Waiting { authority, .. } => still_waiting(tool, Some(authority)),
         Outcome::Busy => still_waiting(tool, None),
         Outcome::Stopped => stopped(tool),

@@ -5,14 +5,13 @@
 //! after that, whether a changed or new tool may be called is the owner's to say, not this task's.
 
 use super::behind::{self, first_units, govern};
+use super::entrance::Entrance;
 use super::policy::FirstPolicy;
-use crate::clock;
 use crate::listings::{Listings, are_alike};
 use sayso_authority::Authority;
 use sayso_enforce::resource::ToolSettings;
 use sayso_gateway::{Gateway, Survey, Upstream};
-use sayso_owner::registry::ResourceServer;
-use sayso_protocol::{OwnerName, Realm};
+use sayso_protocol::{ClientId, OwnerName, Realm};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,26 +33,24 @@ pub(super) struct Keeper {
     pub(super) wanted: Option<Realm>,
     pub(super) first: FirstPolicy,
     pub(super) owner: OwnerName,
-    /// This gateway, as set-up vouches for it.
-    pub(super) server: ResourceServer,
     pub(super) published: Vec<ToolSettings>,
 }
 
 impl Keeper {
-    /// Runs for ever.
-    pub(super) async fn keep(self) {
+    /// Runs for ever, with the gateway's way to say what it calls itself.
+    pub(super) async fn keep(self, entrance: Entrance) {
         let upstream = self.watched.upstream.clone();
         tokio::select! {
-            () = self.look() => {}
+            () = self.look(entrance) => {}
             () = upstream.attend() => {}
         }
     }
 
-    async fn look(mut self) {
+    async fn look(mut self, mut entrance: Entrance) {
         let mut listings = Listings::of(self.watched.upstream.clone(), self.watched.every);
         loop {
             let survey = listings.next(!self.published.is_empty()).await;
-            let realm = match self.realm(&survey).await {
+            let realm = match self.realm(&survey, &mut entrance).await {
                 Ok(realm) => realm,
                 Err(fault) => {
                     tracing::warn!("the server's tools are not in force yet: {fault:#}");
@@ -62,25 +59,30 @@ impl Keeper {
             };
             let tools = govern(&survey.tools, &realm);
             if listings.believes(&tools) {
-                self.publish(tools, &survey, &realm).await;
+                self.publish(tools, &survey, &realm, entrance.client_id()).await;
             }
         }
     }
 
     /// The realm, which a server that is heard for the first time says now: nothing was made of another before (D-30).
-    async fn realm(&mut self, survey: &Survey) -> anyhow::Result<Realm> {
+    async fn realm(&mut self, survey: &Survey, entrance: &mut Entrance) -> anyhow::Result<Realm> {
         if let Some(realm) = &self.watched.heard {
             return Ok(realm.clone());
         }
         let realm = behind::realm(self.wanted.as_ref(), survey)?;
         self.gateway.name_realm("/mcp", realm.clone())?;
-        let named = ResourceServer { name: realm.to_string(), ..self.server.clone() };
-        self.authority.store().settle_resource_server(&named, clock::now()).await?;
+        entrance.rename(&realm).await?;
         self.watched.heard = Some(realm.clone());
         Ok(realm)
     }
 
-    async fn publish(&mut self, tools: Vec<ToolSettings>, survey: &Survey, realm: &Realm) {
+    async fn publish(
+        &mut self,
+        tools: Vec<ToolSettings>,
+        survey: &Survey,
+        realm: &Realm,
+        client_id: &ClientId,
+    ) {
         if are_alike(&tools, &self.published) {
             return;
         }
@@ -89,7 +91,7 @@ impl Keeper {
             return;
         }
         let units = first_units(&survey.tools, realm);
-        let settled = self.first.settle(&self.authority, &self.owner, &self.server.client_id, realm, &units);
+        let settled = self.first.settle(&self.authority, &self.owner, client_id, realm, &units);
         match settled.await {
             Ok(()) => {
                 tracing::info!(tools = tools.len(), "registry.changed");

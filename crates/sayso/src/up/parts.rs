@@ -1,6 +1,7 @@
 //! The parts of `up`: listeners first, since public URLs follow from them, then store, authority, vault, gateway.
 
 use super::behind::{Behind, Named};
+use super::entrance::Entrance;
 use super::keeper::{Keeper, Watched};
 use super::policy::FirstPolicy;
 use crate::home::Home;
@@ -8,25 +9,20 @@ use crate::local::LocalAuthority;
 use crate::metrics::{self, Listening, Metrics};
 use crate::policed::{Asked, Policies, Wishes};
 use crate::roles::doors::{self, Doors};
-use crate::roles::introducer::Introducer;
 use crate::roles::{self, Address};
 use crate::settings::Settings;
-use crate::tables::{ResourceServerTable, UpstreamHost};
+use crate::tables::UpstreamHost;
 use crate::{clock, vault};
 use anyhow::Context as _;
 use sayso_authority::{Authority, Caller, ProtectionApi};
 use sayso_enforce::ServerResource;
-use sayso_enforce::authority::http::HttpAuthority;
 use sayso_enforce::authority::keys::KnownKeys;
 use sayso_enforce::listing::Reader;
 use sayso_enforce::resource::ToolSettings;
-use sayso_fetch::{Client, Reach};
 use sayso_gateway::{Enforcement, Gateway, GatewayConfig, ResourceConfig, Upstream, UpstreamConfig};
-use sayso_owner::registry::{ResourceServer, Standing};
-use sayso_owner::store::Store;
 use sayso_owner::unit::{Owner, Unit};
 use sayso_protocol::payload::edition::Edition;
-use sayso_protocol::{ClientId, OwnerName, Realm, SigningKey};
+use sayso_protocol::{ClientId, OwnerName, Realm};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -97,24 +93,25 @@ impl Wanted {
 pub(super) struct Parts {
     pub(super) authority: Arc<Authority>,
     pub(super) gateway_url: String,
-    pub(super) client_id: ClientId,
     pub(super) owner_key: PathBuf,
     /// The first policy, and the units it would be made of.
     pub(super) first: FirstPolicy,
     pub(super) realm: Realm,
     pub(super) units: Vec<Unit>,
-    services: Services,
+    /// How the gateway gets in, once it is served.
+    pub(super) entrance: Entrance,
+    /// Who looks after what it publishes from then on.
+    pub(super) keeper: Option<Keeper>,
+    pub(super) services: Services,
 }
 
 /// What listens, each with its socket.
-struct Services {
-    authority: Vec<TcpListener>,
+pub(super) struct Services {
+    doors: Vec<TcpListener>,
     gateway: (TcpListener, Gateway),
     vault: Option<(TcpListener, vault::Vault)>,
-    keeper: Option<Keeper>,
     /// A server that is listened to for changes and no more.
     heard: Option<Upstream>,
-    introducer: Option<Introducer>,
     metrics: (Listening, Metrics),
 }
 
@@ -138,14 +135,11 @@ impl Parts {
         let authority =
             roles::authority::open(settings, home, &doors, vec![owner], Some(&gateway_url), &mut metrics)
                 .await?;
-        let store = &**authority.store();
-        let owner_key = roles::authority::enrol(store, home, &wanted.owner).await?;
-        let server = settle_gateway(store, wanted, &behind, &client_id, &gateway_key).await?;
-        let introducer = match store.standing(&wanted.owner, &client_id).await? {
-            Some(Standing::Active) => None,
-            _ => Some(introducer(wanted, settings, &issuer, &client_id, &behind.realm, &gateway_key)?),
-        };
-        let caller = Caller { owner: wanted.owner.clone(), client_id: client_id.clone() };
+        let store = authority.store();
+        let owner_key = roles::authority::enrol(&**store, home, &wanted.owner).await?;
+        let who = (issuer.as_str(), &client_id, &gateway_key);
+        let entrance = Entrance::of(store, wanted, settings, &behind, who).await?;
+        let caller = Caller { owner: wanted.owner.clone(), client_id };
         let asked = LocalAuthority::new(ProtectionApi::new(Arc::clone(&authority)), caller);
         let front = Front { realm: behind.realm.clone(), as_uri: issuer.clone(), asked };
         let enforcement = enforcement(wanted, settings, &gateway_url).await?;
@@ -169,20 +163,17 @@ impl Parts {
             wanted: wanted.realm.clone(),
             first: first.clone(),
             owner: wanted.owner.clone(),
-            server,
             published: behind.tools,
         });
         let services = Services {
-            authority: doors.listeners,
+            doors: doors.listeners,
             gateway: (gateway_listener, gateway),
             vault: behind.vault,
-            keeper,
             heard,
-            introducer,
             metrics: (listening, metrics),
         };
         let (realm, units) = (behind.realm, behind.first);
-        Ok(Self { authority, gateway_url, client_id, owner_key, first, realm, units, services })
+        Ok(Self { authority, gateway_url, owner_key, first, realm, units, entrance, keeper, services })
     }
 
     /// Where the metrics are.
@@ -191,46 +182,41 @@ impl Parts {
     }
 
     /// Serves until `stopped` turns true.
-    pub(super) fn serve(self, stopped: &watch::Receiver<bool>) -> JoinSet<()> {
+    pub(super) fn serve(
+        services: Services,
+        authority: Arc<Authority>,
+        stopped: &watch::Receiver<bool>,
+    ) -> JoinSet<()> {
         let until = || roles::until(stopped);
-        let Services { authority, gateway: (listener, gateway), vault, keeper, heard, introducer, metrics } =
-            self.services;
+        let Services { doors, gateway: (listener, gateway), vault, heard, metrics: (listening, metrics) } =
+            services;
         let mut serving = JoinSet::new();
-        serving.spawn(sayso_authority::serve(authority, self.authority, until()));
+        serving.spawn(sayso_authority::serve(doors, authority, until()));
         serving.spawn(sayso_gateway::serve(listener, gateway, until()));
         if let Some((listener, vault)) = vault {
             serving.spawn(vault::serve(vault, listener, until()));
         }
-        if let Some(keeper) = keeper {
-            let end = until();
-            serving.spawn(async move {
-                tokio::select! {
-                    () = keeper.keep() => {}
-                    () = end => {}
-                }
-            });
-        }
         if let Some(upstream) = heard {
-            let end = until();
-            serving.spawn(async move {
-                tokio::select! {
-                    () = upstream.attend() => {}
-                    () = end => {}
-                }
-            });
+            go_on(&mut serving, stopped, async move { upstream.attend().await });
         }
-        if let Some(introducer) = introducer {
-            let end = until();
-            serving.spawn(async move {
-                let introduced = tokio::spawn(introducer.run());
-                end.await;
-                introduced.abort();
-            });
-        }
-        let (listening, metrics) = metrics;
         serving.spawn(metrics::serve(metrics, listening, until()));
         serving
     }
+}
+
+/// Goes on with something until `stopped` turns true.
+pub(super) fn go_on(
+    serving: &mut JoinSet<()>,
+    stopped: &watch::Receiver<bool>,
+    task: impl Future<Output = ()> + Send + 'static,
+) {
+    let end = roles::until(stopped);
+    serving.spawn(async move {
+        tokio::select! {
+            () = task => {}
+            () = end => {}
+        }
+    });
 }
 
 /// What stands before the one server of this process.
@@ -282,59 +268,4 @@ async fn enforcement(wanted: &Wanted, settings: &Settings, gateway_url: &str) ->
     let enforcement = policies.enforcement(wanted.asked, &format!("{gateway_url}/mcp"), &wanted.wishes)?;
     policies.prepare().await?;
     Ok(enforcement)
-}
-
-/// For a gateway she withdrew: over the way that is open to any other, and only when its operator says that it is to ask
-/// again.
-fn introducer(
-    wanted: &Wanted,
-    settings: &Settings,
-    issuer: &str,
-    client_id: &ClientId,
-    realm: &Realm,
-    key: &SigningKey,
-) -> anyhow::Result<Introducer> {
-    let authority = HttpAuthority::new(
-        Arc::new(Client::new(Reach::Configured)),
-        issuer,
-        client_id.clone(),
-        wanted.owner.clone(),
-        key.clone(),
-        Arc::new(clock::now),
-    );
-    Ok(Introducer {
-        authority: Arc::new(authority),
-        issuer: issuer.to_owned(),
-        owner: wanted.owner.clone(),
-        client_id: client_id.clone(),
-        resource_uri: format!("{client_id}/mcp"),
-        name: realm.to_string(),
-        ask_again: settings.parse("gateway.ask_again")?,
-    })
-}
-
-/// Pre-approves exactly the key this gateway holds, recorded as set-up and not as hers (D-22).
-async fn settle_gateway(
-    store: &dyn Store,
-    wanted: &Wanted,
-    behind: &Behind,
-    client_id: &ClientId,
-    key: &SigningKey,
-) -> anyhow::Result<ResourceServer> {
-    let table = ResourceServerTable {
-        client_id: client_id.clone(),
-        owner: wanted.owner.clone(),
-        resource_uri: format!("{client_id}/mcp"),
-        name: None,
-    };
-    let pinned = Some(key.verifying().thumbprint());
-    let mut server = roles::authority::resource_server(&table, behind.realm.to_string(), pinned);
-    if behind.watched.as_ref().is_some_and(|watched| watched.heard.is_none()) {
-        // It keeps the name it had until it says one.
-        let known = store.resource_servers(&wanted.owner).await?;
-        let known = known.into_iter().find(|known| known.pinned_key == server.pinned_key);
-        server.name = known.map_or(server.name, |known| known.name);
-    }
-    store.settle_resource_server(&server, clock::now()).await?;
-    Ok(server)
 }

@@ -8,6 +8,8 @@ use sayso_protocol::{Json, b64};
 use sayso_testkit::source;
 use serde_json::Value;
 
+#[path = "asked.rs"]
+mod asked;
 #[path = "bearer.rs"]
 mod bearer;
 #[path = "introduced.rs"]
@@ -25,6 +27,7 @@ pub(crate) fn all() -> Vec<Seed> {
     messages(&mut seeds);
     signatures(&mut seeds);
     verdicts(&mut seeds);
+    seeds.extend(asked::all());
     seeds.extend(bearer::all());
     seeds.extend(introduced::all());
     mappings(&mut seeds);

@@ -1,23 +1,26 @@
 //! External authorization: a gateway of others asks over HTTP or over gRPC, and only forwards on a yes.
 
 use super::authority::Stub;
-use super::standing::Standing;
+use super::standing::{Behind, Standing};
 use super::told::Told;
 use super::vectors::{self, Stage, Vector};
 use super::{Host, async_trait};
 use axum::body::Body;
 use bytes::Bytes;
 use futures::FutureExt;
-use http::{Request, Response, StatusCode, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri};
 use sayso_enforce::{Authority, ServerConfig};
 use sayso_ext_authz::grpc::message::{
     Attributes, CheckRequest, HeaderList, HttpRequest, Line, Request as Asked, Told as Answer,
 };
 use sayso_ext_authz::{ExtAuthz, Outward, Whole, http_router};
+use sayso_protocol::payload::edition::Edition;
 use serde_json::Value;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use tower::ServiceExt;
+
+const WHOLE: HeaderName = HeaderName::from_static("x-envoy-auth-partial-body");
+const REMOVED: HeaderName = HeaderName::from_static("x-envoy-auth-headers-to-remove");
 
 /// How it is asked.
 #[derive(Clone, Copy)]
@@ -40,7 +43,7 @@ fn authorizer(stage: &Stage, authority: Arc<dyn Authority>) -> ExtAuthz {
 
 /// As a gateway that has the whole body says so.
 fn marked(mut request: Request<Bytes>) -> Request<Bytes> {
-    request.headers_mut().insert("x-envoy-auth-partial-body", "false".parse().unwrap());
+    request.headers_mut().insert(WHOLE, HeaderValue::from_static("false"));
     request
 }
 
@@ -78,7 +81,7 @@ async fn over_grpc(authorizer: ExtAuthz, request: Request<Bytes>) -> Response<Bo
     let request = Some(Asked { http: Some(message) });
     let told = authorizer.answer(CheckRequest { attributes: Some(Attributes { request }) }).await.told;
     let (status, headers, body) = match told.unwrap() {
-        Answer::Ok(_) => (200, Vec::new(), String::new()),
+        Answer::Ok(allowed) => return allow(&allowed.headers_to_remove.join(",")),
         Answer::Denied(denied) => (denied.status.unwrap().code, denied.headers, denied.body),
     };
     let mut response = Response::new(Body::from(body));
@@ -90,13 +93,28 @@ async fn over_grpc(authorizer: ExtAuthz, request: Request<Bytes>) -> Response<Bo
     response
 }
 
+/// A yes, in the form it has over HTTP.
+fn allow(removed: &str) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    response.headers_mut().insert(REMOVED, HeaderValue::from_str(removed).unwrap());
+    response
+}
+
+/// What is left of a request's headers when the gateway did as it was told.
+fn left(mut sent: HeaderMap, told: &HeaderMap) -> HeaderMap {
+    for name in told[&REMOVED].to_str().unwrap().split(',') {
+        sent.remove(name);
+    }
+    sent
+}
+
 /// One, asked by a gateway that does as it is told; what is allowed goes on, which the gateway sees to.
 pub(crate) fn open(gateway: Gateway, stage: &Stage, authority: Arc<dyn Authority>) -> Standing {
-    let (authorizer, reached) = (authorizer(stage, authority), Arc::<AtomicUsize>::default());
-    let (name, counted) = (gateway.name(), Arc::clone(&reached));
+    let (authorizer, behind) = (authorizer(stage, authority), Behind::default());
+    let (name, noted) = (gateway.name(), behind.clone());
     let sending = move |request: Request<Bytes>| {
-        let (authorizer, counted) = (authorizer.clone(), Arc::clone(&counted));
-        let is_check = !request.uri().path().starts_with("/.well-known/");
+        let (authorizer, noted, sent) = (authorizer.clone(), noted.clone(), request.headers().clone());
+        let is_check = !sayso_enforce::publish::is_reserved(request.uri().path());
         async move {
             let response = match gateway {
                 // What is published is asked of the listener, and of no check.
@@ -106,12 +124,14 @@ pub(crate) fn open(gateway: Gateway, stage: &Stage, authority: Arc<dyn Authority
                 Gateway::OverHttp => over_http(authorizer, marked(request)).await,
                 Gateway::OverGrpc => over_grpc(authorizer, marked(request)).await,
             };
-            counted.fetch_add(usize::from(response.status().is_success()), Ordering::SeqCst);
+            if response.status().is_success() {
+                noted.note(left(sent, response.headers()));
+            }
             response
         }
         .boxed()
     };
-    Standing { name, sending: Box::new(sending), reached, _keeping: None }
+    Standing { name, sending: Box::new(sending), behind, _keeping: None }
 }
 
 #[async_trait]
@@ -140,8 +160,8 @@ impl Host for Gateway {
         verdict
     }
 
-    async fn judge(&self, vector: &Vector, authority: Arc<Stub>) -> Told {
-        let host = open(*self, &vector.stage(), authority);
+    async fn judge(&self, vector: &Vector, edition: Edition, authority: Arc<Stub>) -> Told {
+        let host = open(*self, &vector.stage(edition), authority);
         let response = host.respond(vector.request()).await;
         Told::over_http(response, || host.reached()).await
     }

@@ -7,12 +7,17 @@ use sayso_protocol::payload::protection::{
     AccessReport, ConsumeReply, Introspection, PermissionFault, PermissionReply, PermissionRequest,
 };
 use serde_json::Value;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 pub(crate) struct Stub {
+    permission: Result<(), Unavailable>,
     introspection: Result<Introspection, Unavailable>,
     consume: Result<ConsumeReply, Unavailable>,
     asked: Mutex<Vec<String>>,
+    reports: Mutex<Vec<AccessReport>>,
+    /// Whether nobody answers for now.
+    pub(crate) gone: AtomicBool,
 }
 
 impl Stub {
@@ -26,14 +31,34 @@ impl Stub {
             (_, Some(gone)) => Err(gone),
             (reply, None) => Ok(serde_json::from_value(reply.clone()).unwrap()),
         };
-        Arc::new(Self { introspection, consume, asked: Mutex::default() })
+        let permission =
+            word(&vector.permission).filter(|_| !vector.permission.is_null()).map_or(Ok(()), Err);
+        Arc::new(Self { permission, ..Self::saying(introspection, consume) })
     }
 
     /// One that answers so to every token, and spends each as often as it is asked.
     pub(crate) fn granting(introspection: &Value) -> Arc<Self> {
         let introspection = Introspection::from_json(introspection.to_string().as_bytes()).unwrap();
         let consume = Ok(ConsumeReply { consumed: true, error: None });
-        Arc::new(Self { introspection: Ok(introspection), consume, asked: Mutex::default() })
+        Arc::new(Self::saying(Ok(introspection), consume))
+    }
+
+    fn saying(
+        introspection: Result<Introspection, Unavailable>,
+        consume: Result<ConsumeReply, Unavailable>,
+    ) -> Self {
+        let (asked, reports) = (Mutex::default(), Mutex::default());
+        Self { permission: Ok(()), introspection, consume, asked, reports, gone: AtomicBool::new(false) }
+    }
+
+    /// What it was told of calls that were let through.
+    pub(crate) fn reports(&self) -> Vec<AccessReport> {
+        self.reports.lock().unwrap().clone()
+    }
+
+    fn heard(&self, what: &str) -> Result<(), Unavailable> {
+        self.note(what);
+        if self.gone.load(Ordering::SeqCst) { Err(Unavailable::Unreachable) } else { Ok(()) }
     }
 
     pub(crate) fn asked(&self) -> Vec<String> {
@@ -67,22 +92,24 @@ impl Authority for Stub {
         &self,
         _request: &PermissionRequest,
     ) -> Result<Result<PermissionReply, PermissionFault>, Unavailable> {
-        self.note("permission");
+        self.heard("permission")?;
+        self.permission?;
         Ok(Ok("ticket-1".to_owned().into()))
     }
 
     async fn introspect(&self, _token: &str) -> Result<Introspection, Unavailable> {
-        self.note("introspect");
+        self.heard("introspect")?;
         self.introspection.clone()
     }
 
     async fn consume(&self, _token: &str, _attempt: &str) -> Result<ConsumeReply, Unavailable> {
-        self.note("consume");
+        self.heard("consume")?;
         self.consume.clone()
     }
 
-    async fn report(&self, _report: &AccessReport) -> Result<(), Unavailable> {
-        self.note("report");
+    async fn report(&self, report: &AccessReport) -> Result<(), Unavailable> {
+        self.heard("report")?;
+        self.reports.lock().unwrap().push(report.clone());
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! The rmcp guard over HTTP, refusing calls as JSON-RPC errors.
 
 use super::authority::Stub;
-use super::standing::Standing;
+use super::standing::{Behind, Standing};
 use super::told::Told;
 use super::vectors::{self, Stage, Vector};
 use super::{Host, async_trait};
@@ -12,65 +12,77 @@ use http::Request;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, DiscoverResult, ErrorData,
     InitializeRequestParams, InitializeResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities,
-    ServerConfig,
+    ServerConfig, SubscriptionFilter,
 };
-use rmcp::service::{RequestContext, RoleServer};
+use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::{ServerHandler, model::ProtocolVersion};
 use sayso_embed::rmcp::over_http;
 use sayso_enforce::Authority;
+use sayso_protocol::payload::edition::Edition;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use tower::ServiceExt;
 
 pub(crate) struct InJsonRpc;
 
-/// A server that answers what the vectors ask, and how often it did.
+/// A server that answers what the vectors ask, and what it got.
 #[derive(Clone, Default)]
-pub(crate) struct Server(pub(crate) Arc<AtomicUsize>);
+pub(crate) struct Server(pub(crate) Behind);
 
 impl Server {
-    fn count(&self) {
-        self.0.fetch_add(1, Ordering::SeqCst);
+    fn note(&self, context: &RequestContext<RoleServer>) {
+        let parts = context.extensions.get::<http::request::Parts>();
+        self.0.note(parts.map(|parts| parts.headers.clone()).unwrap_or_default());
     }
 }
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+        let can = ServerCapabilities::builder().enable_tools().enable_tool_list_changed().enable_prompts();
+        ServerConfig::new(can.enable_resources().enable_resources_subscribe().build())
     }
 
     async fn initialize(
         &self,
         request: InitializeRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
-        self.count();
+        self.note(&context);
         self.negotiate_initialize(&request)
     }
 
-    async fn discover(&self, _context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
-        self.count();
+    async fn discover(&self, context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+        self.note(&context);
         Ok(DiscoverResult::from_server_info(ProtocolVersion::KNOWN_VERSIONS.to_vec(), self.get_info()))
     }
 
     async fn list_tools(
         &self,
         _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        self.count();
+        self.note(&context);
         Ok(ListToolsResult::default())
     }
 
     async fn call_tool(
         &self,
         _request: CallToolRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        self.count();
+        self.note(&context);
         Ok(CallToolResult::success(Vec::new()).into())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(requested.clone())
+    }
+
+    /// What is heard was acknowledged by then.
+    async fn listen(&self, _context: SubscriptionContext) -> Result<(), ErrorData> {
+        self.0.note(http::HeaderMap::default());
+        Ok(())
     }
 }
 
@@ -84,8 +96,8 @@ impl Host for InJsonRpc {
         true
     }
 
-    async fn judge(&self, vector: &Vector, authority: Arc<Stub>) -> Told {
-        let host = open(&vector.stage(), authority);
+    async fn judge(&self, vector: &Vector, edition: Edition, authority: Arc<Stub>) -> Told {
+        let host = open(&vector.stage(edition), authority);
         let response = host.respond(vector.request()).await;
         let status = response.status();
         let told = Told::over_http(response, || host.reached()).await;
@@ -110,5 +122,5 @@ pub(crate) fn open(stage: &Stage, authority: Arc<dyn Authority>) -> Standing {
         let service = service.clone();
         async move { service.oneshot(request.map(Body::from)).await.unwrap().map(Body::new) }.boxed()
     };
-    Standing { name: "guard", sending: Box::new(sending), reached: server.0, _keeping: None }
+    Standing { name: "guard", sending: Box::new(sending), behind: server.0, _keeping: None }
 }

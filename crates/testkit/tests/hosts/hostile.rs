@@ -2,13 +2,16 @@
 //! sees HTTP: one answer, nobody behind it, nobody asked, nothing spent.
 
 use super::authority::Stub;
-use super::standing::{self, Answer, Standing, one_trade, signed};
+use super::standing::{self, Answer, Standing, one_trade, reading, signed};
 use super::vectors::STAGE;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request};
 use sayso_enforce::Authority;
+use sayso_protocol::message::vectors::body;
 use sayso_testkit::source;
+use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use std::sync::Arc;
 
 /// The vectors of every file, by file and name.
@@ -23,21 +26,6 @@ pub(super) fn vectors() -> Vec<(String, Value)> {
         }
     }
     found
-}
-
-/// The bytes a vector's body stands for.
-fn body(input: &Value) -> Vec<u8> {
-    if let Some(text) = input["body"].as_str() {
-        return text.as_bytes().to_vec();
-    }
-    if let Some(text) = input["body_base64"].as_str() {
-        return sayso_protocol::b64::decode_standard(text).unwrap();
-    }
-    let recipe = &input["body_repeat"];
-    let text = |name: &str| recipe[name].as_str().unwrap().to_owned();
-    let count = usize::try_from(recipe["count"].as_u64().unwrap()).unwrap();
-    let (unit, close) = (text("unit").repeat(count), text("close").repeat(count));
-    [text("prefix"), unit, text("middle"), close, text("suffix")].concat().into_bytes()
 }
 
 /// The request of a vector: with its own headers where it has any, and those of a call where it is about the body.
@@ -64,7 +52,6 @@ pub(super) fn is_said(answer: &Answer, fault: &Value) -> bool {
             (400, "invalid_request"),
             (403, "invalid_origin"),
             (413, "request_body_too_large"),
-            (415, "unsupported_media_type"),
             (421, "misdirected_request"),
         ];
         return listeners.contains(&(answer.status, said["error"].as_str().unwrap_or_default()));
@@ -120,4 +107,119 @@ async fn a_hostile_message_has_one_answer_at_every_host_and_reaches_nobody() {
         host.send(signed(standing::call("execute_trade", standing::TRADE, ""))).await;
         assert_eq!(host.reached(), 2, "{}", host.name);
     }
+}
+
+/// What comes of an honest message.
+enum Comes {
+    /// It gets there.
+    Open,
+    /// It gets there with a grant.
+    Protected,
+    /// This is said to it, in JSON-RPC or as a word.
+    No(u16, &'static str),
+}
+
+/// The tool a call names.
+fn tool(body: &[u8]) -> String {
+    #[derive(Deserialize)]
+    struct Params {
+        name: String,
+    }
+    #[derive(Deserialize)]
+    struct Call {
+        params: Params,
+    }
+    serde_json::from_slice::<Call>(body).unwrap().params.name
+}
+
+fn comes(message: &Value, body: &[u8]) -> Comes {
+    let refused = |word| Comes::No(403, word);
+    let modern = message["revision"] == "2026-07-28";
+    match (message["kind"].as_str().unwrap(), message["method"].as_str().unwrap_or_default()) {
+        _ if body.len() > 1 << 20 => Comes::No(413, "request_body_too_large"),
+        ("request", "tools/call") => match &*tool(body) {
+            "get_positions" | "execute_trade" => Comes::Protected,
+            _ => refused("unknown_tool"),
+        },
+        ("request", "tools/list" | "ping") | ("notification", _) => Comes::Open,
+        ("request", _) if modern => Comes::No(404, "unknown_method"),
+        _ => refused("unknown_method"),
+    }
+}
+
+/// The vector's request; one that names no headers is an older client's.
+fn older_or(input: &Value) -> Request<Bytes> {
+    let mut request = request(input);
+    if input["headers"].is_null() {
+        for own in ["mcp-protocol-version", "mcp-method", "mcp-name"] {
+            request.headers_mut().remove(own);
+        }
+    }
+    request
+}
+
+#[derive(Deserialize)]
+struct Addressed {
+    id: Box<RawValue>,
+}
+
+/// The id of an answer in JSON-RPC, to the letter.
+fn id(answer: &Answer) -> Option<String> {
+    let said: Addressed = serde_json::from_slice(&answer.body).ok()?;
+    Some(said.id.get().to_owned())
+}
+
+/// What rmcp does not take and this does: ids and numbers beyond 64 bits.
+const UNREAD: [&str; 2] = ["beyond 64 bits", "a long number"];
+
+/// An honest call or word: to the letter under its own id, and no further than its method allows.
+async fn is_taken_for_itself(host: &Standing, what: &str, vector: &Value) {
+    let message = &vector["expect"]["message"];
+    let plain = older_or(&vector["input"]);
+    let before = host.reached();
+    let answer = host.send(plain.clone()).await;
+    let what = format!("{what} at {}: {answer:?}", host.name);
+    let addressed = |answer: &Answer| {
+        let own = message["id"].as_str().filter(|_| message["kind"] == "request").unwrap_or("null");
+        // Results are the server's own.
+        let ours = answer.json().get("error").is_some();
+        assert!(!ours || id(answer).is_none_or(|id| id == own), "{what}");
+    };
+    addressed(&answer);
+    match comes(message, plain.body()) {
+        // rmcp answers what it can by itself.
+        Comes::Open => {
+            assert!((200..300).contains(&answer.status) && answer.json().get("error").is_none(), "{what}");
+            assert!(host.name == "guard" || host.reached() == before + 1, "{what}");
+        }
+        Comes::No(status, word) => {
+            assert_eq!((answer.refused_with(), answer.error()), (status.into(), word.into()), "{what}");
+            assert_eq!(host.reached(), before, "{what}");
+        }
+        Comes::Protected => {
+            let said = (answer.refused_with(), answer.error(), host.reached());
+            assert_eq!(said, (401, "insufficient_authorization".into(), before), "{what}");
+            if tool(plain.body()) == "get_positions" {
+                let answer = host.send(signed(plain)).await;
+                let unread = host.name == "guard" && UNREAD.iter().any(|name| what.contains(name));
+                assert_eq!(host.reached(), before + usize::from(!unread), "{what}, signed: {answer:?}");
+                addressed(&answer);
+            }
+        }
+    }
+}
+
+// CORE-84, CORE-88, MCP-05, MCP-06, MCP-10, MCP-26: the neighbours of what is hostile, which are honest.
+#[tokio::test]
+async fn an_honest_message_is_taken_for_what_it_is_at_every_host() {
+    let authority = Stub::granting(&reading());
+    let hosts = standing::all(&STAGE, &(authority as Arc<dyn Authority>)).await;
+    let mut tried = 0;
+    for (name, vector) in vectors().iter().filter(|(_, vector)| !vector["expect"]["message"].is_null()) {
+        for host in &hosts {
+            is_taken_for_itself(host, name, vector).await;
+        }
+        tried += 1;
+    }
+    assert!(tried > 30, "only {tried} honest messages were found");
 }

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use http::Request;
 use sayso_enforce::Authority;
+use sayso_protocol::payload::edition::Edition;
 use std::sync::Arc;
 use tower::{Layer, ServiceExt};
 
@@ -26,19 +27,19 @@ impl Host for OverHttp {
         true
     }
 
-    async fn judge(&self, vector: &Vector, authority: Arc<Stub>) -> Told {
-        let host = open(&vector.stage(), authority);
+    async fn judge(&self, vector: &Vector, edition: Edition, authority: Arc<Stub>) -> Told {
+        let host = open(&vector.stage(edition), authority);
         Told::over_http(host.respond(vector.request()).await, || host.reached()).await
     }
 }
 
 /// One, around a server of its own.
 pub(crate) fn open(stage: &Stage, authority: Arc<dyn Authority>) -> Standing {
-    let (server, reached) = canary();
+    let (server, behind) = canary();
     let guarded = vectors::site(stage, authority).layer().layer(server);
     let sending = move |request: Request<Bytes>| {
         let guarded = guarded.clone();
         async move { guarded.oneshot(request.map(Body::from)).await.unwrap().map(Body::new) }.boxed()
     };
-    Standing { name: "layer", sending: Box::new(sending), reached, _keeping: None }
+    Standing { name: "layer", sending: Box::new(sending), behind, _keeping: None }
 }

@@ -9,9 +9,9 @@ use rmcp::ServiceExt;
 use sayso_embed::rmcp::Guarded;
 use sayso_protocol::canon::to_bytes;
 use sayso_protocol::json::{Json, Limits};
+use sayso_protocol::payload::edition::Edition;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 pub(crate) struct Pipe;
@@ -21,7 +21,7 @@ const HELLO: &str = r#"{"jsonrpc":"2.0","id":"hello","method":"server/discover",
 
 /// Whether the vector is a modern request that wants an answer.
 pub(crate) fn modern_request(vector: &Vector) -> bool {
-    let message: Value = serde_json::from_str(vector.body()).unwrap_or_default();
+    let message: Value = serde_json::from_slice(&vector.body()).unwrap_or_default();
     let modern = message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] == "2026-07-28";
     vector.is_post() && modern && message.get("id").is_some()
 }
@@ -40,9 +40,9 @@ impl Host for Pipe {
         modern_request(vector) && !elsewhere && !turns_on.iter().any(|name| vector.has_header(name))
     }
 
-    async fn judge(&self, vector: &Vector, authority: Arc<Stub>) -> Told {
+    async fn judge(&self, vector: &Vector, edition: Edition, authority: Arc<Stub>) -> Told {
         let server = Server::default();
-        let guarded = Guarded::new(&vectors::site(&vector.stage(), authority), server.clone());
+        let guarded = Guarded::new(&vectors::site(&vector.stage(edition), authority), server.clone());
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let serving = tokio::spawn(async move {
             let running = guarded.serve(tokio::io::split(theirs)).await.unwrap();
@@ -50,13 +50,13 @@ impl Host for Pipe {
         });
         let (reader, mut writer) = tokio::io::split(ours);
         let mut lines = BufReader::new(reader).lines();
-        writer.write_all(format!("{HELLO}\n{}\n", vector.body()).as_bytes()).await.unwrap();
+        writer.write_all(&[HELLO.as_bytes(), b"\n", &vector.body(), b"\n"].concat()).await.unwrap();
         lines.next_line().await.unwrap().unwrap();
         let answer = lines.next_line().await.unwrap().unwrap();
         serving.abort();
         // The word before it was heard as well, where it may be.
-        let reached = server.0.load(Ordering::SeqCst).saturating_sub(1);
-        let passes = Told { verdict: json!({ "kind": "passes" }), remediation: None, reached };
+        let reached = server.0.count().saturating_sub(1);
+        let passes = Told { verdict: json!({ "kind": "passes" }), reached, ..Told::default() };
         let told = Told::in_json_rpc(&answer, 200).unwrap_or(passes);
         Told { remediation: told.remediation.map(|text| in_order(&text)), ..told }
     }

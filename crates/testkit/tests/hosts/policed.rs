@@ -8,6 +8,7 @@ use super::standing::{self, reading};
 use super::vectors::{STAGE, Stage, policed};
 use super::{Host, pipe};
 use sayso_enforce::Authority;
+use sayso_protocol::payload::edition::Edition;
 use std::sync::Arc;
 
 // MSG-01, MSG-02, MSG-03, MSG-04, MSG-05, MSG-07, MSG-11, MSG-12, MSG-13, MSG-17
@@ -68,7 +69,7 @@ async fn over_a_pipe_nobody_has_a_token() {
     let permitted = policed().into_iter().filter(|vector| vector.passes() && pipe::modern_request(vector));
     let mut tried = 0;
     for vector in permitted {
-        let told = pipe::Pipe.judge(&vector, Stub::of(&vector)).await;
+        let told = pipe::Pipe.judge(&vector, Edition::default(), Stub::of(&vector)).await;
         assert_eq!(told.reached, 0, "{}", vector.name);
         assert_eq!(
             (&told.verdict["kind"], &told.verdict["error"]),

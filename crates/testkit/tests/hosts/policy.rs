@@ -36,7 +36,11 @@ impl Scripted {
 
     pub(crate) fn enforcement(self: &Arc<Self>) -> Enforcement {
         let settings = PolicySettings {
-            mapping: Settings { server: Some(SERVER.to_owned()), ..Settings::default() },
+            mapping: Settings {
+                server: Some(SERVER.to_owned()),
+                extra_defaults: ["subscriptions/listen".to_owned()].into(),
+                ..Settings::default()
+            },
             mappings: Mappings::undeclared(),
             point: self.clone(),
             filter_lists: false,

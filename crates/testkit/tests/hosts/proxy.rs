@@ -1,7 +1,7 @@
 //! The gateway, before a server on a socket.
 
 use super::authority::Stub;
-use super::standing::{Keeping, Standing};
+use super::standing::{Behind, Keeping, Standing};
 use super::told::Told;
 use super::vectors::{self, Stage, Vector};
 use super::{Host, async_trait};
@@ -9,25 +9,29 @@ use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
 use futures::FutureExt;
-use http::Request;
+use http::{HeaderMap, Request};
 use sayso_enforce::Authority;
 use sayso_gateway::{Gateway, GatewayConfig, ResourceConfig, router};
+use sayso_protocol::payload::edition::Edition;
+use serde_json::{Value, json};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::net::TcpListener;
 use tower::ServiceExt;
 
 pub(crate) struct Proxy;
 
-/// A server that answers anything, and how often it did.
-pub(crate) fn canary() -> (Router, Arc<AtomicUsize>) {
-    let count = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&count);
-    let answer = move || {
-        counted.fetch_add(1, Ordering::SeqCst);
-        async { r#"{"jsonrpc":"2.0","id":1,"result":{}}"# }
+/// A server that answers anything, and what it got.
+pub(crate) fn canary() -> (Router, Behind) {
+    let behind = Behind::default();
+    let noted = behind.clone();
+    let answer = move |headers: HeaderMap, body: Bytes| {
+        noted.note(headers);
+        let said: Value = serde_json::from_slice(&body).unwrap_or_default();
+        // A subscription is acknowledged with what of it is heard.
+        let heard = said["params"].get("notifications").map(|heard| json!({ "notifications": heard }));
+        async move { json!({ "jsonrpc": "2.0", "id": 1, "result": heard.unwrap_or(json!({})) }).to_string() }
     };
-    (Router::new().fallback(answer), count)
+    (Router::new().fallback(answer), behind)
 }
 
 #[async_trait]
@@ -40,15 +44,15 @@ impl Host for Proxy {
         true
     }
 
-    async fn judge(&self, vector: &Vector, authority: Arc<Stub>) -> Told {
-        let host = open(&vector.stage(), authority).await;
+    async fn judge(&self, vector: &Vector, edition: Edition, authority: Arc<Stub>) -> Told {
+        let host = open(&vector.stage(edition), authority).await;
         Told::over_http(host.respond(vector.request()).await, || host.reached()).await
     }
 }
 
 /// One, before a server of its own.
 pub(crate) async fn open(stage: &Stage, authority: Arc<dyn Authority>) -> Standing {
-    let (server, reached) = canary();
+    let (server, behind) = canary();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let upstream = format!("http://{}/mcp", listener.local_addr().unwrap());
     let serving = tokio::spawn(async move { drop(axum::serve(listener, server).await) });
@@ -67,5 +71,5 @@ pub(crate) async fn open(stage: &Stage, authority: Arc<dyn Authority>) -> Standi
         let gateway = gateway.clone();
         async move { gateway.oneshot(request.map(Body::from)).await.unwrap() }.boxed()
     };
-    Standing { name: "proxy", sending: Box::new(sending), reached, _keeping: Some(Keeping(serving)) }
+    Standing { name: "proxy", sending: Box::new(sending), behind, _keeping: Some(Keeping(serving)) }
 }

@@ -12,7 +12,8 @@ use sayso_protocol::SigningKey;
 use sayso_protocol::sig::{self, Facts, SignOptions};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Sends one request to a host, and brings its answer.
 pub(crate) type Sending = Box<dyn Fn(Request<Bytes>) -> BoxFuture<'static, Response<Body>> + Send + Sync>;
@@ -21,10 +22,29 @@ pub(crate) type Sending = Box<dyn Fn(Request<Bytes>) -> BoxFuture<'static, Respo
 pub(crate) struct Standing {
     pub(crate) name: &'static str,
     pub(crate) sending: Sending,
-    /// How many requests, or calls, the server behind the host got.
-    pub(crate) reached: Arc<AtomicUsize>,
+    /// What the server behind the host got.
+    pub(crate) behind: Behind,
     /// Whatever lives as long as the host.
     pub(crate) _keeping: Option<Keeping>,
+}
+
+/// The requests, or calls, that got behind a host: the headers of each.
+#[derive(Clone, Default)]
+pub(crate) struct Behind(Arc<Mutex<Vec<HeaderMap>>>);
+
+impl Behind {
+    pub(crate) fn note(&self, headers: HeaderMap) {
+        self.0.lock().unwrap().push(headers);
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.0.lock().unwrap().len()
+    }
+
+    /// The headers of the last.
+    pub(crate) fn last(&self) -> HeaderMap {
+        self.0.lock().unwrap().last().cloned().unwrap()
+    }
 }
 
 /// A task that ends with its host.
@@ -74,7 +94,7 @@ impl Standing {
     }
 
     pub(crate) fn reached(&self) -> usize {
-        self.reached.load(Ordering::SeqCst)
+        self.behind.count()
     }
 
     /// Whether a gateway of others asks it.

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request};
 use sayso_embed::{Hers, Site, SiteConfig, ToolSettings};
 use sayso_enforce::authority::keys::KnownKeys;
+use sayso_enforce::consequence::Consequence;
 use sayso_enforce::listing::Reader;
 use sayso_enforce::{Authority, Clock, Enforcement, ServerResource};
 use sayso_protocol::payload::edition::Edition;
@@ -19,20 +20,38 @@ pub(crate) const PUBLIC: &str = "https://gw.example.test";
 pub(crate) const AS_URI: &str = "https://as.example.test";
 pub(crate) const ORIGIN: &str = "https://app.example.test";
 
-/// Where and when: the origin that the resource is dialled at, and the time there.
+/// Where and when: the origin that the resource is dialled at, and the time there; and how it is set up.
 pub(crate) struct Stage {
     pub(crate) public: &'static str,
     pub(crate) now: Timestamp,
+    pub(crate) edition: Edition,
     pub(crate) enforcement: Enforcement,
+    pub(crate) origins: &'static [&'static str],
+    /// Further paths of the resource, where a host can be told of them.
+    pub(crate) aliases: &'static [&'static str],
+    /// Whether a query is served, where a host can be told to.
+    pub(crate) serve_query: bool,
+    /// What is declared of each tool: its class, and the pin of its definition.
+    pub(crate) declared: Option<(Consequence, &'static str)>,
 }
 
 /// That of the vectors here.
-pub(crate) const STAGE: Stage = Stage { public: PUBLIC, now: NOW, enforcement: Enforcement::Uma };
+pub(crate) const STAGE: Stage = Stage {
+    public: PUBLIC,
+    now: NOW,
+    edition: Edition::Sept11,
+    enforcement: Enforcement::Uma,
+    origins: &[ORIGIN],
+    aliases: &[],
+    serve_query: false,
+    declared: None,
+};
 
 /// One request, and what must come of it.
 pub(crate) struct Vector {
     pub(crate) name: String,
     pub(crate) introspection: Value,
+    pub(crate) permission: Value,
     pub(crate) consume: Value,
     pub(crate) asked: Vec<String>,
     /// The policy that is asked too, or instead.
@@ -97,6 +116,7 @@ fn of(file: &Value) -> Vec<Vector> {
     let read = |vector: &Value| Vector {
         name: vector["name"].as_str().unwrap().to_owned(),
         introspection: vector["introspection"].clone(),
+        permission: vector["permission"].clone(),
         consume: vector["consume"].clone(),
         asked: serde_json::from_value(vector["asked"].clone()).unwrap_or_default(),
         policy: vector["says"].as_str().map(Scripted::alone),
@@ -118,16 +138,31 @@ impl Vector {
     }
 
     /// The stage it is about.
-    pub(crate) fn stage(&self) -> Stage {
-        Stage { enforcement: self.enforcement(), ..STAGE }
+    pub(crate) fn stage(&self, edition: Edition) -> Stage {
+        Stage { edition, enforcement: self.enforcement(), ..STAGE }
+    }
+
+    /// The id of the request, as it is written there.
+    pub(crate) fn id(&self) -> Option<String> {
+        #[derive(serde::Deserialize)]
+        struct Addressed {
+            id: Box<serde_json::value::RawValue>,
+            #[serde(rename = "method")]
+            _method: String,
+        }
+        let read: Addressed = serde_json::from_slice(&self.body()).ok()?;
+        Some(read.id.get().to_owned())
     }
 
     pub(crate) fn passes(&self) -> bool {
         self.verdict["kind"] == "open" || self.verdict["kind"] == "permit"
     }
 
-    pub(crate) fn body(&self) -> &str {
-        self.request["body"].as_str().unwrap()
+    pub(crate) fn body(&self) -> Vec<u8> {
+        match self.request["body_base64"].as_str() {
+            Some(text) => sayso_protocol::b64::decode_standard(text).unwrap(),
+            None => self.request["body"].as_str().unwrap().as_bytes().to_vec(),
+        }
     }
 
     pub(crate) fn has_header(&self, name: &str) -> bool {
@@ -139,7 +174,7 @@ impl Vector {
     }
 
     pub(crate) fn request(&self) -> Request<Bytes> {
-        let mut request = Request::new(Bytes::from(self.body().to_owned()));
+        let mut request = Request::new(Bytes::from(self.body()));
         *request.method_mut() = self.request["method"].as_str().unwrap().parse().unwrap();
         *request.uri_mut() = self.request["target"].as_str().unwrap().parse().unwrap();
         for line in self.request["headers"].as_array().unwrap() {
@@ -160,35 +195,46 @@ pub(crate) fn key() -> SigningKey {
     SigningKey::from_seed(&[0x44; 32]).unwrap()
 }
 
-pub(crate) fn reader() -> Reader {
-    Reader { issuer: AS_URI.into(), keys: Arc::new(KnownKeys(Vec::new())) }
+/// The key her authority signs its questions with.
+pub(crate) fn authority_key() -> SigningKey {
+    SigningKey::from_seed(&[0x11; 32]).unwrap()
 }
 
-pub(crate) fn tools() -> Vec<ToolSettings> {
+pub(crate) fn reader() -> Reader {
+    Reader { issuer: AS_URI.into(), keys: Arc::new(KnownKeys(vec![authority_key().verifying().clone()])) }
+}
+
+pub(crate) fn tools(stage: &Stage) -> Vec<ToolSettings> {
     let tool = |name: &str, scope: &str| {
         let id = format!("vault/{name}").parse().unwrap();
-        ToolSettings::new(name.parse().unwrap(), id, vec![scope.parse().unwrap()])
+        let tool = ToolSettings::new(name.parse().unwrap(), id, vec![scope.parse().unwrap()]);
+        let Some((class, pin)) = &stage.declared else { return tool };
+        ToolSettings { consequence: Some(*class), definition: Some(pin.parse().unwrap()), ..tool }
     };
     let trade = ToolSettings { single_use: true, ..tool("execute_trade", "trades:execute") };
     vec![tool("get_positions", "positions:read"), trade]
+}
+
+fn texts(given: &[&str]) -> Vec<String> {
+    given.iter().map(ToString::to_string).collect()
 }
 
 /// The resource, as a host ahead of its server has it.
 pub(crate) fn resource(stage: &Stage, authority: Arc<dyn Authority>) -> ServerResource {
     ServerResource {
         path: "/mcp".into(),
-        aliases: Vec::new(),
+        aliases: texts(stage.aliases),
         realm: "vault".parse().unwrap(),
         owner: "alice".parse().unwrap(),
         as_uri: AS_URI.into(),
         authority,
-        edition: Edition::default(),
-        tools: tools(),
+        edition: stage.edition,
+        tools: tools(stage),
         enforcement: stage.enforcement.clone(),
         open_methods: Vec::new(),
-        allowed_origins: vec![ORIGIN.into()],
+        allowed_origins: texts(stage.origins),
         accept_uncovered_body: false,
-        serve_query: false,
+        serve_query: stage.serve_query,
     }
 }
 
@@ -198,9 +244,10 @@ pub(crate) fn site(stage: &Stage, authority: Arc<dyn Authority>) -> Site {
     let config =
         SiteConfig::new(stage.public, "vault".parse().unwrap(), "alice".parse().unwrap(), hers, key());
     let config = SiteConfig {
-        tools: tools(),
+        edition: stage.edition,
+        tools: tools(stage),
         enforcement: stage.enforcement.clone(),
-        allowed_origins: vec![ORIGIN.into()],
+        allowed_origins: texts(stage.origins),
         body_limit: 1 << 20,
         ..config
     };

@@ -44,7 +44,11 @@ impl Road for Ride<'_> {
         };
         let peeked = tokio::select! {
             peeked = sent => peeked,
-            () = stopped(errand) => return Ok(Outcome::Stopped.into()),
+            // What was sent with a grant may be running by now.
+            () = stopped(errand) => return Ok(match grant {
+                Some(_) => Outcome::Unknown { why: None },
+                None => Outcome::Stopped,
+            }.into()),
         };
         let (answer, reply) = match peeked {
             Ok(peeked) => peeked,

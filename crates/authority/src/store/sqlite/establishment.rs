@@ -6,13 +6,13 @@
 use super::column::{Word, body, word};
 use super::fault::Fault;
 use super::writer::{Outcome, Worked};
-use super::{SqliteStore, record, servers, setup};
+use super::{SqliteStore, record, servers, setup, vouched};
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 use sayso_owner::ledger::{Author, Kind, Record};
 use sayso_owner::registry::{
     COOL_DOWN, Introduced, IntroducedBy, LONGEST_COOL_DOWN, MOST_OF_SOURCE, MOST_PENDING, Newcomer, Pat,
-    ResourceServer, Standing,
+    PreApproval, ResourceServer, Standing,
 };
 use sayso_owner::store::{Digest, Establishment, Unavailable};
 use sayso_protocol::{ClientId, OwnerName, Timestamp};
@@ -34,6 +34,20 @@ impl Establishment for SqliteStore {
         client_id: &ClientId,
     ) -> Result<Option<Standing>, Unavailable> {
         self.readers.read("standing", |db| servers::standing(db, owner, client_id))
+    }
+
+    async fn pre_approve(
+        &self,
+        owner: &OwnerName,
+        approval: &PreApproval,
+        now: Timestamp,
+    ) -> Result<Option<Standing>, Unavailable> {
+        let (owner, approval) = (owner.clone(), approval.clone());
+        self.writer.write("pre_approve", move |db| vouched::note(db, &owner, &approval, now)).await
+    }
+
+    async fn is_vouched_for(&self, resource_uri: &str, now: Timestamp) -> Result<bool, Unavailable> {
+        self.readers.read("is_vouched_for", |db| vouched::is_for(db, resource_uri, now))
     }
 
     async fn introduce(
@@ -81,20 +95,29 @@ fn introduce(db: &Connection, owner: &OwnerName, newcomer: &Newcomer, now: Times
     if setup::owner(db, owner)?.is_none() {
         return Ok(Outcome::Undone(Introduced::NoOwner));
     }
+    let by = if vouched::spend(db, owner, newcomer, now)? {
+        setup::admit(db, owner, newcomer, now)?;
+        IntroducedBy::Setup
+    } else {
+        IntroducedBy::Itself
+    };
+    // What set-up did stands, whatever she has to say to the rest of it.
+    let settled =
+        |became| if by == IntroducedBy::Setup { Outcome::Kept(became) } else { Outcome::Undone(became) };
     let (standing, pinned) = known(db, owner, &newcomer.client_id)?;
     if pinned.is_some_and(|pinned| pinned != newcomer.key.as_str()) {
         return Ok(Outcome::Undone(Introduced::AnotherKey));
     }
     match standing {
-        Some(Standing::Active) => return Ok(Outcome::Undone(Introduced::Active)),
-        Some(Standing::Pending) => return Ok(Outcome::Undone(Introduced::Pending)),
+        Some(Standing::Active) => return Ok(settled(Introduced::Active)),
+        Some(Standing::Pending) => return Ok(settled(Introduced::Pending)),
         Some(Standing::Revoked) | None => {}
     }
     if is_full(db, owner, &newcomer.source)? {
         return Ok(Outcome::Undone(Introduced::Full));
     }
     let author = Author::ResourceServer(newcomer.client_id.to_string());
-    if !wait(db, owner, newcomer, &author, now)? {
+    if !wait(db, owner, newcomer, (&author, by), now)? {
         return Ok(Outcome::Undone(Introduced::Early));
     }
     let entry = json!({
@@ -140,7 +163,7 @@ fn wait(
     db: &Connection,
     owner: &OwnerName,
     newcomer: &Newcomer,
-    author: &Author,
+    (author, by): (&Author, IntroducedBy),
     now: Timestamp,
 ) -> Result<bool, Fault> {
     let waits = db
@@ -162,7 +185,7 @@ fn wait(
         ":status": word(&Standing::Pending)?,
         ":now": now.0,
         ":author": body(author)?,
-        ":by": word(&IntroducedBy::Itself)?,
+        ":by": word(&by)?,
         ":source": newcomer.source,
         ":cool_down": COOL_DOWN,
         ":longest": LONGEST_COOL_DOWN,

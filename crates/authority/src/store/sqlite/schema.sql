@@ -42,6 +42,16 @@ CREATE INDEX resource_servers_waiting ON resource_servers (owner, source) WHERE 
 CREATE INDEX resource_servers_by_client ON resource_servers (client_id);
 CREATE INDEX resource_servers_by_key ON resource_servers (owner, pinned_key) WHERE pinned_key IS NOT NULL;
 
+-- Set-up's word for a server that is about to introduce itself: one key at one resource, once, for a while (D-22).
+CREATE TABLE pre_approvals (
+    owner        TEXT NOT NULL REFERENCES owners (name),
+    client_id    TEXT NOT NULL,
+    resource_uri TEXT NOT NULL,
+    key          TEXT NOT NULL,
+    expires      INTEGER NOT NULL,
+    PRIMARY KEY (owner, client_id)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE pats (
     digest      BLOB PRIMARY KEY,
     owner       TEXT NOT NULL,

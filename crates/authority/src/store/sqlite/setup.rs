@@ -9,7 +9,7 @@ use super::servers;
 use super::writer::{Outcome, Worked};
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 use sayso_owner::ledger::{Author, Kind, Record};
-use sayso_owner::registry::{IntroducedBy, ResourceServer, Standing};
+use sayso_owner::registry::{IntroducedBy, Newcomer, ResourceServer, Standing};
 use sayso_owner::store::DeviceKey;
 use sayso_owner::unit::Owner;
 use sayso_protocol::{ClientId, OwnerName, Thumbprint, Timestamp};
@@ -75,6 +75,40 @@ pub(super) fn device(db: &Connection, thumbprint: &Thumbprint) -> Result<Option<
 /// Makes a resource server known, moves it, or leaves it as it is (D-22).
 pub(super) fn settle_server(db: &Connection, server: &ResourceServer, now: Timestamp) -> Worked<()> {
     let owner = server.owner.as_ref().ok_or(Fault::Shape)?;
+    settle(db, owner, server, now)?;
+    Ok(Outcome::Kept(()))
+}
+
+/// The same for one that introduced itself and was expected. A stranger that waits at the address it moves to was a
+/// question about that address, which is settled; it was never let in, so nothing is tied to it.
+pub(super) fn admit(
+    db: &Connection,
+    owner: &OwnerName,
+    newcomer: &Newcomer,
+    now: Timestamp,
+) -> Result<(), Fault> {
+    let server = ResourceServer {
+        owner: Some(owner.clone()),
+        client_id: newcomer.client_id.clone(),
+        name: newcomer.name.clone(),
+        resource_uri: newcomer.resource_uri.clone(),
+        status: Standing::Active,
+        auth_method: "signature".into(),
+        registered_at: now,
+        pinned_key: Some(newcomer.key.clone()),
+        introduced_by: IntroducedBy::Setup,
+    };
+    if known_by_key(db, owner, &server)?.is_some_and(|former| former != server.client_id) {
+        db.prepare_cached(
+            "DELETE FROM resource_servers WHERE owner = ?1 AND client_id = ?2 AND status = 'pending'
+               AND withdrawals = 0 AND pinned_key IS NULL",
+        )?
+        .execute((owner.as_str(), server.client_id.as_str()))?;
+    }
+    settle(db, owner, &server, now)
+}
+
+fn settle(db: &Connection, owner: &OwnerName, server: &ResourceServer, now: Timestamp) -> Result<(), Fault> {
     if let Some(standing) = servers::standing(db, owner, &server.client_id)? {
         confirm(db, owner, server, standing, now)?;
     } else if let Some(former) = known_by_key(db, owner, server)? {
@@ -83,7 +117,7 @@ pub(super) fn settle_server(db: &Connection, server: &ResourceServer, now: Times
         insert(db, owner, server)?;
         vouched(db, owner, server, now, &json!({ "resource_server": server.client_id }))?;
     }
-    Ok(Outcome::Kept(()))
+    Ok(())
 }
 
 fn insert(db: &Connection, owner: &OwnerName, server: &ResourceServer) -> Result<(), Fault> {

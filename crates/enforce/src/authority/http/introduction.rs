@@ -60,11 +60,7 @@ impl HttpAuthority {
     pub async fn introduce(&self, resource_uri: &str, name: &str) -> Result<Introduced, Unavailable> {
         let advertised = self.metadata().await?.sayso_registration_endpoint.clone();
         let endpoint = advertised.unwrap_or_else(|| format!("{}{PATH}", self.issuer));
-        let said = Introduction {
-            owner: self.login.owner().clone(),
-            resource_uri: resource_uri.to_owned(),
-            name: name.to_owned(),
-        };
+        let said = Introduction::new(self.login.owner().clone(), resource_uri, name);
         let body = Bytes::from(serde_json::to_vec(&said).map_err(|_| Unavailable::Nonsense)?);
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
@@ -73,7 +69,12 @@ impl HttpAuthority {
         let mut request = Request::post(endpoint).body(body).map_err(|_| Unavailable::Nonsense)?;
         *request.headers_mut() = headers;
         let response = self.fetch.send(request, Limits::DOCUMENT).await.map_err(unavailable)?;
-        self.made_of(&response)
+        let made = self.made_of(&response)?;
+        if made == Introduced::Known {
+            // A login that failed before, also within this second, is another one now.
+            self.login.anew().await;
+        }
+        Ok(made)
     }
 
     fn made_of(&self, response: &Response<Bytes>) -> Result<Introduced, Unavailable> {

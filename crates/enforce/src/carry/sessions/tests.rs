@@ -1,6 +1,8 @@
 //! How many sessions there are, and whose place they take.
 
+use super::super::source::Source;
 use super::*;
+use crate::bearer::Holder;
 use http::Method;
 
 /// A server nobody says anything to.
@@ -20,8 +22,23 @@ fn open(sessions: &Sessions) -> Option<Arc<Visit>> {
 }
 
 fn open_from(sessions: &Sessions, source: Source) -> Option<Arc<Visit>> {
-    let place = sessions.place(source)?;
-    Some(sessions.open(&HeaderValue::from_static("theirs"), place, None).unwrap())
+    open_for(sessions, &from(source))
+}
+
+fn open_for(sessions: &Sessions, who: &Who) -> Option<Arc<Visit>> {
+    let place = sessions.place(who.clone())?;
+    Some(sessions.open(&HeaderValue::from_static("theirs"), place).unwrap())
+}
+
+fn from(source: Source) -> Who {
+    Who { source, holder: None }
+}
+
+/// Whoever holds tokens of this subject, from there.
+fn by(name: &str, last: u8) -> Who {
+    let claims = format!(r#"{{"iss":"https://idp.example.test","sub":"{name}"}}"#);
+    let claims = sayso_protocol::Json::parse(claims.as_bytes(), sayso_protocol::json::Limits::default());
+    Who { source: source(last), holder: Holder::of(&claims.unwrap(), "sub") }
 }
 
 fn source(last: u8) -> Source {
@@ -83,7 +100,7 @@ async fn a_session_in_which_a_call_is_being_decided_keeps_its_place() {
     // Bound, it keeps its place until it is stale.
     let _closing = tie.keep();
     drop(next.session.tie(&key(2), "token").ok().unwrap().keep());
-    assert!(sessions.place(Source::default()).is_none());
+    assert!(sessions.place(Who::default()).is_none());
     tokio::time::advance(STALE).await;
     assert!(is_known(&sessions, &deciding));
     assert!(open(&sessions).is_some());
@@ -133,8 +150,8 @@ async fn an_idle_session_is_forgotten() {
 async fn a_name_that_cannot_be_kept_opens_nothing() {
     let sessions = sessions(3);
     for name in [vec![b'x'; LONGEST + 1], b" ".to_vec(), vec![0xe9]] {
-        let place = sessions.place(Source::default()).unwrap();
-        assert!(sessions.open(&HeaderValue::from_bytes(&name).unwrap(), place, None).is_none());
+        let place = sessions.place(Who::default()).unwrap();
+        assert!(sessions.open(&HeaderValue::from_bytes(&name).unwrap(), place).is_none());
     }
     assert_eq!(known(&sessions), 0);
     // Their places were given back.
@@ -165,18 +182,57 @@ async fn no_single_source_has_every_place() {
 #[tokio::test]
 async fn a_place_that_is_waited_for_counts_and_is_given_back() {
     let sessions = sessions(32);
-    let mut asked: Vec<_> = (0..60).filter_map(|_| sessions.place(source(1))).collect();
+    let mut asked: Vec<_> = (0..60).filter_map(|_| sessions.place(from(source(1)))).collect();
     assert_eq!(asked.len(), 24);
     assert!(open_from(&sessions, source(2)).is_some());
-    assert!(sessions.place(source(1)).is_none());
+    assert!(sessions.place(from(source(1))).is_none());
     drop((asked.pop(), asked.pop()));
-    assert!(sessions.place(source(1)).is_some());
+    assert!(sessions.place(from(source(1))).is_some());
     drop(asked);
     assert_eq!(
         (0..60).filter(|_| open_from(&sessions, source(1)).is_some()).count(),
         60,
         "its own make room"
     );
+    assert_eq!(known(&sessions), 24);
+}
+
+// D-13, COAZ-MCP-87: where every session is somebody's from its first word, nobody keeps others out with one token.
+#[tokio::test(start_paused = true)]
+async fn no_single_holder_has_every_place() {
+    let sessions = sessions(32);
+    let mut eves = Vec::new();
+    for nth in 0..60_u8 {
+        eves.push(open_for(&sessions, &by("eve", nth % 5)).unwrap());
+        tokio::time::advance(Duration::from_secs(1)).await;
+    }
+    let hers = |eves: &[Arc<Visit>]| eves.iter().filter(|visit| is_known(&sessions, visit)).count();
+    assert_eq!((known(&sessions), hers(&eves[36..])), (24, 24), "her own make room, from wherever she comes");
+    let guest = |nth: u8| open_for(&sessions, &by(&format!("guest {nth}"), 100 + nth % 9));
+    let mut guests: Vec<_> = (0..31).map(|nth| guest(nth).unwrap()).collect();
+    assert_eq!((known(&sessions), hers(&eves)), (32, 1), "whoever has most makes room for whoever has none");
+    assert!(guests.iter().all(|guest| is_known(&sessions, guest)));
+    // One each, and something was said in all of them of late: that is all there is.
+    assert!(guest(77).is_none() && open_for(&sessions, &by("eve", 1)).is_none());
+    tokio::time::advance(STALE).await;
+    guests.iter().skip(1).for_each(|guest| assert!(is_known(&sessions, guest)));
+    assert!(guest(78).is_some() && !is_known(&sessions, &guests.remove(0)));
+}
+
+// D-13: whoever shares an address with her finds a place too.
+#[tokio::test(start_paused = true)]
+async fn a_holder_leaves_room_in_a_source_that_many_share() {
+    let sessions = sessions(32);
+    let mut asked: Vec<_> = (0..60).filter_map(|_| sessions.place(by("eve", 1))).collect();
+    assert_eq!(asked.len(), 24, "what is waited for counts");
+    assert!(sessions.place(by("ann", 1)).is_none() && sessions.place(by("ann", 2)).is_some());
+    asked.clear();
+    let eves: Vec<_> = (0..60).map(|_| open_for(&sessions, &by("eve", 1)).unwrap()).collect();
+    for name in ["ann", "bob", "ann"] {
+        let theirs = open_for(&sessions, &by(name, 1)).unwrap();
+        assert!(is_known(&sessions, &theirs));
+    }
+    assert_eq!(eves.iter().filter(|visit| is_known(&sessions, visit)).count(), 21);
     assert_eq!(known(&sessions), 24);
 }
 

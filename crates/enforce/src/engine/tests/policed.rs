@@ -6,7 +6,7 @@ use super::*;
 use crate::access_token::AccessTokens;
 use crate::bearer::Holder;
 use crate::policy::Mappings;
-use crate::scripted_policy::{Lists, Point, SERVER, Says, Tokens, asks, by, json, policed, policy};
+use crate::scripted_policy::{Lists, Point, SERVER, Says, Tokens, asks, by, claiming, json, policed, policy};
 use http::Method;
 use serde_json::json as value;
 
@@ -265,12 +265,50 @@ async fn a_mapping_that_changes_while_the_policy_thinks_is_asked_about_again() {
     }
 }
 
+async fn holder(token: &str, subject: &str) -> Option<Holder> {
+    Holder::of(&Tokens.validate(token, NOW).await.unwrap(), subject)
+}
+
+// COAZ-MCP-09, MSG-16: a session is of whoever the designated claim names, and of nobody where a token names nobody.
+#[tokio::test]
+async fn a_session_is_bound_to_the_subject_that_is_designated() {
+    let point = Point::saying(Says::Yes);
+    let scene = Scene::of(reusable(), policed(claiming(&point, "obo")));
+    let session = Arc::new(Session::default());
+    session.begin(holder("ann-by-7", "obo").await.unwrap());
+    let within = async |incoming: &Incoming| {
+        told(&scene.engine.decide_within(Some(&session), incoming, &scene.door).await)
+    };
+    for message in
+        [older("tools/list", "{}"), older("ping", "{}"), bodiless(Method::GET), bodiless(Method::DELETE)]
+    {
+        assert!(["permit", "open"].contains(&&*within(&by(message.clone(), "ann-by-7")).await));
+        for stranger in ["bob-by-7", "ann", "nobody"] {
+            assert_eq!(within(&by(message.clone(), stranger)).await, "session_bound", "{stranger}");
+        }
+    }
+    let nobodys = Arc::new(Session::default());
+    for token in ["nobody", "ann-by-7"] {
+        let told = told(
+            &scene.engine.decide_within(Some(&nobodys), &by(older("ping", "{}"), token), &scene.door).await,
+        );
+        assert_eq!(told, "session_bound", "what nobody began is nobody's");
+    }
+}
+
+fn bodiless(method: Method) -> Incoming {
+    let mut incoming = older("ping", "{}");
+    incoming.head.method = method;
+    incoming.body = crate::Body::Whole(bytes::Bytes::new());
+    incoming
+}
+
 // D-13, COAZ-MCP-87, MSG-08, MSG-16: a session is whose token began it.
 #[tokio::test]
 async fn a_session_is_its_holders_alone() {
     let stage = stage(Says::Yes);
     let session = Arc::new(Session::default());
-    session.begin(Holder::of(&Tokens.validate("ann", NOW).await.unwrap()));
+    session.begin(holder("ann", "sub").await.unwrap());
     let within = async |incoming: &Incoming| {
         told(&stage.scene.engine.decide_within(Some(&session), incoming, &stage.scene.door).await)
     };
@@ -319,6 +357,6 @@ async fn an_introduction_says_whose_the_session_will_be() {
     let Verdict::Permit(permit) = stage.scene.decide(&first).await else { panic!() };
     let clearance = permit.redeem().ok().unwrap();
     assert!(clearance.introduces && clearance.token.is_none());
-    assert!(clearance.holder.unwrap() == Holder::of(&Tokens.validate("ann", NOW).await.unwrap()));
+    assert!(clearance.holder == holder("ann", "sub").await);
     assert_eq!(stage.point.only()["context"]["protocol_version"], "2025-11-25");
 }

@@ -6,8 +6,10 @@ use bytes::Bytes;
 use http::{HeaderName, Method};
 use serde_json::{Value, json};
 
-const FILES: [&str; 2] = [
+const FILES: [&str; 4] = [
     include_str!("../../../../../vectors/verdict/calls.json"),
+    include_str!("../../../../../vectors/verdict/codings.json"),
+    include_str!("../../../../../vectors/verdict/grants.json"),
     include_str!("../../../../../vectors/verdict/unsigned.json"),
 ];
 
@@ -20,7 +22,11 @@ fn request(vector: &Value) -> Incoming {
     }
     let method: Method = request["method"].as_str().unwrap().parse().unwrap();
     let head = Head { method, target: request["target"].as_str().unwrap().parse().unwrap(), headers };
-    Incoming { head, body: crate::Body::Whole(Bytes::from(request["body"].as_str().unwrap().to_owned())) }
+    let body = match request["body_base64"].as_str() {
+        Some(text) => sayso_protocol::b64::decode_standard(text).unwrap(),
+        None => request["body"].as_str().unwrap().as_bytes().to_vec(),
+    };
+    Incoming { head, body: crate::Body::Whole(Bytes::from(body)) }
 }
 
 fn script(authority: &Scripted, vector: &Value) {
@@ -35,6 +41,9 @@ fn script(authority: &Scripted, vector: &Value) {
         None if introspection.is_null() => Err(Unavailable::Unreachable),
         None => Ok(Introspection::from_json(introspection.to_string().as_bytes()).unwrap()),
     };
+    if let Some(word) = vector["permission"].as_str() {
+        *authority.permission.lock().unwrap() = Err(gone(word));
+    }
     let consume = &vector["consume"];
     *authority.consume.lock().unwrap() = match consume.as_str() {
         Some(word) => Some(Err(gone(word))),
@@ -70,6 +79,7 @@ fn told_as_json(verdict: &Verdict<()>) -> Value {
     }
 }
 
+// CORE-17, CORE-22, CORE-86, CORE-92, FED-40, FED-42, MCP-20
 #[tokio::test]
 async fn every_vector_has_its_verdict() {
     let files = FILES.map(|file| serde_json::from_str::<Value>(file).unwrap());

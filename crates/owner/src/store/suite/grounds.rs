@@ -91,6 +91,36 @@ macro_rules! store_suite_grounds {
             $crate::store::suite::introductions::set_up_undoes_no_withdrawal(&$place);
         }
 
+        // D-22
+        #[test]
+        fn one_that_is_expected_is_let_in_once() {
+            $crate::store::suite::vouching::one_that_is_expected_is_let_in_once(&$place);
+        }
+
+        // D-22
+        #[test]
+        fn the_word_is_for_one_key_at_one_place() {
+            $crate::store::suite::vouching::the_word_is_for_one_key_at_one_place(&$place);
+        }
+
+        // D-22
+        #[test]
+        fn the_last_word_counts() {
+            $crate::store::suite::vouching::the_last_word_counts(&$place);
+        }
+
+        // D-22, FED-36, FED-37
+        #[test]
+        fn the_word_undoes_no_withdrawal() {
+            $crate::store::suite::vouching::the_word_undoes_no_withdrawal(&$place);
+        }
+
+        // D-22
+        #[test]
+        fn one_that_is_known_moves_by_introducing_itself() {
+            $crate::store::suite::vouching::one_that_is_known_moves_by_introducing_itself(&$place);
+        }
+
         #[test]
         fn who_waits_is_capped() {
             $crate::store::suite::introductions::who_waits_is_capped(&$place);

@@ -1,7 +1,7 @@
 //! A round that is handed to the client comes back as it was, for the call it was about, or is none.
 
 use super::*;
-use sayso_protocol::canon::s256_of;
+use sayso_protocol::payload::terms::Proffer;
 
 const NOW: Timestamp = Timestamp(1000);
 
@@ -93,4 +93,37 @@ fn a_client_is_asked_no_more_often_than_it_bears() {
     assert!(asked(&round, Question::Wait).is_none());
     let (round, _) = open(json!({"requestState": "x".repeat(MOST_CARRIED)}), NOW).unwrap();
     assert!(asked(&round, Question::Wait).is_none());
+}
+
+fn proffer(change: impl FnOnce(&mut Value)) -> Proffer {
+    let mut terms = json!({
+        "template_id": "a/b/v1", "purpose": "look", "scope": ["s"], "expires_in": 60, "prohibited": ["marketing"],
+        "proffered_by": "http://as.test", "per_operation": false, "terms_uri": "http://as.test/terms/a/b/v1",
+        "nonce": "n", "family": "f", "resource_id": "v/x",
+    });
+    change(&mut terms);
+    serde_json::from_value(terms).unwrap()
+}
+
+fn about(authority: &str, proffer: &Proffer) -> Question {
+    let (tool, arguments) = ("x".parse().unwrap(), serde_json::Map::new());
+    let resource = "http://rs.test/mcp";
+    Question::about(&Ask { resource, authority, proffer, tool: &tool, arguments: &arguments }).unwrap()
+}
+
+// The authority chooses what names a negotiation, so no name stands for terms.
+#[test]
+fn what_was_said_to_some_terms_is_said_to_no_others() {
+    let shown = about("http://as.test", &proffer(|_| ()));
+    assert_eq!(shown, about("http://as.test", &proffer(|_| ())));
+    let others: [fn(&mut Value); 4] = [
+        |terms| terms["expires_in"] = 315_360_000.into(),
+        |terms| terms["prohibited"] = json!([]),
+        |terms| terms["per_operation"] = true.into(),
+        |terms| terms["purpose"] = "sell".into(),
+    ];
+    for other in others {
+        assert_ne!(shown, about("http://as.test", &proffer(other)));
+    }
+    assert_ne!(shown, about("http://other.test", &proffer(|_| ())));
 }

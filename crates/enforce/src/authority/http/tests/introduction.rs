@@ -61,6 +61,21 @@ async fn what_an_authority_makes_of_it() {
     }
 }
 
+// D-22: who was let in at once logs in at once, though it was refused within the same second.
+#[tokio::test]
+async fn what_a_login_was_told_before_is_forgotten_by_whoever_is_let_in() {
+    let unknown = || -> Answer { Ok((401, json!({ "error": "invalid_client" }).to_string())) };
+    let known = Ok((200, json!({ "client_id": "https://gw.example.test", "status": "active" }).to_string()));
+    for (answer, expected, logins) in [(known, Admission::Admitted, 2), (waits(), Admission::Unknown, 1)] {
+        let (authority, wire, _) = authority([answer]);
+        wire.logins.lock().unwrap().push_back(unknown());
+        assert_eq!(authority.admission().await, Ok(Admission::Unknown));
+        authority.introduce(RESOURCE, "vault").await.unwrap();
+        assert_eq!(authority.admission().await, Ok(expected));
+        assert_eq!(wire.sent_to("/token").len(), logins);
+    }
+}
+
 // FED-28, FED-32, FED-33
 #[tokio::test]
 async fn a_login_says_where_we_stand() {

@@ -91,15 +91,16 @@ class Process:
 class House(Process):
     """One `sayso up`. Its ports are free ones at first and stay the same over every restart."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, *arguments):
         super().__init__(folder, folder / "stderr.log")
-        self.data = folder / "data"
+        self.data, self.arguments = folder / "data", arguments
         self.listen = ("127.0.0.1:0", "127.0.0.1:0")
         self.start()
 
     def start(self):
         authority, gateway = self.listen
-        self.launch("up", "--data", self.data, "--authority", authority, "--gateway", gateway, "--json")
+        self.launch("up", "--data", self.data, "--authority", authority, "--gateway", gateway, "--json",
+                    *self.arguments)
         self.authority, self.gateway = self.ready["authority"], self.ready["gateway"]
         self.resource, self.owner_name = self.ready["resource"], self.ready["owner"]
         self.listen = (urlsplit(self.authority).netloc, urlsplit(self.gateway).netloc)

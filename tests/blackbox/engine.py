@@ -35,11 +35,17 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class _Served:
-    def __init__(self):
+    def __init__(self, tls=None):
+        """`tls` is the context of a server that speaks https, as localhost."""
         handler = type("Handler", (_Handler,), {"owner": self})
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        port = self.server.server_address[1]
+        self.url = f"http://127.0.0.1:{port}"
+        if tls is not None:
+            # The hand is shaken by whoever reads first, and not by whoever accepts.
+            self.server.socket = tls.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
+            self.url = f"https://localhost:{port}"
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
 
     def get(self, path):
@@ -85,9 +91,9 @@ class Issuer(_Served):
 class Engine(_Served):
     """A policy decision point. `answer` is called with each body and gives a decision, a whole answer, or nothing."""
 
-    def __init__(self):
+    def __init__(self, tls=None):
         self.asked, self.heads, self.pause, self.answer = [], [], 0, lambda body: True
-        super().__init__()
+        super().__init__(tls)
 
     def get(self, path):
         if path == "/.well-known/authzen-configuration":

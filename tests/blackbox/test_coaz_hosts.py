@@ -1,6 +1,7 @@
 """A policy in the hosts: alone before a server whose callers show access tokens of a real issuer, and beside an owner
 whose grants it may take away from and never add to. Nothing is forwarded, and nothing spent, on any refusal."""
 
+import http.client
 import json
 import subprocess
 import sys
@@ -245,7 +246,7 @@ def test_tokens_that_are_not_good_here(stand):  # COAZ-MCP-81, case 35, TOK-02 T
 
 def test_without_a_listing_no_call_is_mapped(stand):  # D-36 LST-03
     stand.shop.listed = False
-    time.sleep(0.5)  # Longer than the last one holds.
+    time.sleep(1.2)  # Longer than the last one holds.
     stand.forgotten()
     before = stand.shop.calls()
     refused(stand.ask(), -32603, "mapping_unavailable")
@@ -253,6 +254,18 @@ def test_without_a_listing_no_call_is_mapped(stand):  # D-36 LST-03
     result(stand.ask("prompts/list"))
     stand.shop.listed = True
     result(stand.ask())
+
+
+def test_a_listing_that_hardly_holds_is_a_listing(tmp_path):  # LST-08
+    class Hasty(Shop):
+        def _result(self, message):
+            said = super()._result(message)
+            return said | {"ttlMs": 1} if message["method"] == "tools/list" else said
+
+    with Stand(tmp_path, shop=Hasty()) as stand:
+        stand.engine.pause = 0.03
+        for _ in range(6):
+            result(stand.ask())
 
 
 def test_every_decision_is_told_once_and_no_value_with_it(stand):
@@ -363,6 +376,49 @@ def test_a_session_is_whose_token_began_it(tmp_path):  # COAZ-MCP-87 MSG-16
         assert stand.ask(version=LEGACY, extra=inside).status == 404
 
 
+class Streaming(Remembering):
+    """The same, and whoever listens is told one thing and kept waiting for the next."""
+
+    class Handler(Remembering.Handler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.send_header("Connection", "close")
+            self.end_headers()
+            self.wfile.write(b"id: 1\ndata: {}\n\n")
+            self.wfile.flush()
+            self.canary.left.wait(30)
+            self.close_connection = True
+
+    def __init__(self):
+        self.left = threading.Event()
+        super().__init__()
+
+
+def test_a_stream_ends_with_the_token_that_opened_it(tmp_path):  # D-13 COAZ-MCP-87
+    with Stand(tmp_path, shop=Streaming()) as stand:
+        hello = {"protocolVersion": LEGACY, "capabilities": {}}
+        session = stand.ask("initialize", params=hello, version=LEGACY).header("mcp-session-id")
+
+        def listen(token):
+            lines = {"Mcp-Session-Id": session, "Accept": "text/event-stream", "MCP-Protocol-Version": LEGACY,
+                     "Authorization": f"Bearer {token}"}
+            opened = http.client.HTTPConnection(stand.url.removeprefix("http://"), timeout=20)
+            opened.request("GET", "/mcp", headers=lines)
+            response = opened.getresponse()
+            assert response.status == 200 and response.readline() == b"id: 1\n"
+            return response
+
+        # Clocks may differ by a minute, so that these are good for some seconds more.
+        soon, later = (stand.token(exp=int(time.time()) - 60 + left) for left in (3, 600))
+        brief, lasting = listen(soon), listen(later)
+        began = time.monotonic()
+        assert b"data: {}" in brief.read()
+        assert 1 < time.monotonic() - began < 9
+        assert stand.ask(token=soon, version=LEGACY, extra=[("Mcp-Session-Id", session)]).status == 401
+        assert stand.ask(token=later, version=LEGACY, extra=[("Mcp-Session-Id", session)]).status == 200
+        stand.shop.left.set()
+        assert b"data: {}" in lasting.read(), "the other was open all the time"
 def test_a_session_is_of_the_subject_that_is_designated(tmp_path):  # COAZ-MCP-09 MSG-16
     with Stand(tmp_path, wishes={"subject_claim": "obo"}, shop=Remembering()) as stand:
         ann, bob = stand.token(sub="agent-7", obo="u-ann"), stand.token(sub="agent-7", obo="u-bob")

@@ -153,7 +153,7 @@ def test_a_subject_that_is_the_servers_word_is_told_of_or_refused(tmp_path, trus
         assert pay(stand) == "pay_more"
         assert len(warned()) == 2, "once for each mapping"
         metrics = send("GET", stand.role.ready["metrics"] + "/metrics").body.decode()
-        assert 'sayso_mapping_warnings_total{notice="subject_unverified"} 2' in metrics
+        assert "sayso_policy_unverified_subjects_total 4" in metrics
 
 
 # ROW-01: the revision is a choice, and start-up says whom it shuts out.

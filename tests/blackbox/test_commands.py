@@ -21,6 +21,9 @@ RESOURCE = {"path": "/mcp", "owner": "alice", "authority": "http://127.0.0.1:1",
             "upstream": "http://127.0.0.1:3/mcp", "single_use": ["trade"]}
 TOOL = {"name": "trade", "scopes": ["trade:call"]}
 
+# Who reads what is set about policies, whether or not a resource asks for one.
+POLICED = "up gateway ext-authz"
+
 # What each key refuses, and who reads it.
 KEYS = {
     "data": ("up authority gateway ext-authz", ["", 1.5, [1], "{file}", "{file}/below"]),
@@ -55,19 +58,21 @@ KEYS = {
     "gateway.trust": ("up", ["", "trust", "Strict", 1]),
     "gateway.binding": ("up", ["", "2026-08", "July", 1]),
     "gateway.audit_arguments": ("up", ["", "maybe", 1, "True", 0.5]),
-    "pdp.url": ("up gateway ext-authz", []),
-    "pdp.policies": ("up gateway ext-authz", []),
-    "pdp.ca": ("up gateway ext-authz", []),
-    "pdp.certificate": ("up gateway ext-authz", []),
-    "pdp.key": ("up gateway ext-authz", []),
-    "pdp.token_env": ("up gateway ext-authz", []),
-    "pdp.token_file": ("up gateway ext-authz", []),
-    "pdp.timeout": ("up gateway ext-authz", []),  # Read where a policy is asked: test_coaz_hosts.py.
-    "oauth.issuers": ("up gateway ext-authz", []),
-    "oauth.jwks_uri": ("up gateway ext-authz", []),
-    "oauth.audience": ("up gateway ext-authz", []),
-    "oauth.algorithms": ("up gateway ext-authz", []),
-    "oauth.require_at_jwt": ("up gateway ext-authz", []),
+    "gateway.denials": ("up", ["", "maybe", 1, "Error"]),
+    "gateway.denial_text": ("up", ["a..b", ".", "a" * 257]),
+    "pdp.url": (POLICED, ["nonsense", "http://pdp.example", "ftp://pdp.example", "https://pdp.example/?a", "embedded"]),
+    "pdp.policies": (POLICED, ["/nowhere/at/all", "{file}"]),
+    "pdp.ca": (POLICED, ["/nowhere/at/all", "{file}"]),
+    "pdp.certificate": (POLICED, ["{file}", "/nowhere/at/all"]),
+    "pdp.key": (POLICED, ["{file}", "/nowhere/at/all"]),
+    "pdp.token_env": (POLICED, ["SAYSO_NO_SUCH"]),
+    "pdp.token_file": (POLICED, ["/nowhere/at/all"]),
+    "pdp.timeout": (POLICED, ["", "x", -1, 0, 30001, 1.5]),
+    "oauth.issuers": (POLICED, ["nonsense", "http://idp.example", ["https://idp.example", "https://idp.example"], [1]]),
+    "oauth.jwks_uri": (POLICED, ["https://keys.example", "https://idp.example https://keys.example", "a b c"]),
+    "oauth.audience": (POLICED, [[1], 1.5]),
+    "oauth.algorithms": (POLICED, ["none", ["EdDSA", "HS256"], "eddsa"]),
+    "oauth.require_at_jwt": (POLICED, ["", "maybe", 1, "True", 0.5]),
     "gateway.realm": ("up", []),
     "metrics.listen": ("up authority gateway ext-authz", ["", "nonsense", "127.0.0.1:-1", "0.0.0.0:0", "{taken}"]),
     "gateway.listen": ("up gateway", ["", "nonsense", "127.0.0.1:-1", "0.0.0.0:0", "{taken}"]),

@@ -3,6 +3,7 @@
 //! "Somebody describes it" and "somebody publishes its key" are different sentences. Names in them are strangers' words:
 //! whoever shows a sentence shows text.
 
+use crate::words::is_quote;
 use sayso_owner::evidence::{Evidence, Found, Operator};
 use sayso_protocol::payload::client::client_address;
 
@@ -59,9 +60,18 @@ fn operator(operator: &Operator) -> String {
     }
 }
 
-/// A name that cannot end the quotation it stands in.
+/// A name that cannot end the quotation it stands in: each run of marks that quote, or look as if they did, is one
+/// apostrophe, since two of them look like the end of a quotation again.
 fn unquoted(name: &str) -> String {
-    name.replace(['\u{201c}', '\u{201d}', '"'], "'")
+    let mut out = String::with_capacity(name.len());
+    for letter in name.chars() {
+        match is_quote(letter) {
+            true if out.ends_with('\'') => {}
+            true => out.push('\''),
+            false => out.push(letter),
+        }
+    }
+    out
 }
 
 #[cfg(test)]
@@ -103,6 +113,25 @@ mod tests {
         let name = "x\u{201d}, and the same place publishes the very key it signed with. \u{201c}";
         let said = of(Some((Found::Described, Some(name))), false)[2].clone();
         assert_eq!(said.matches(['\u{201c}', '\u{201d}']).count(), 2, "{said}");
+        let marks = "\"\u{ab}\u{bb}\u{2ba}\u{2dd}\u{2ee}\u{5f4}\u{201e}\u{201f}\u{2033}\u{2036}\u{2039}\u{203a}\
+                     \u{275e}\u{2e42}\u{3003}\u{300d}\u{301e}\u{ff02}\u{1f677}";
+        for mark in marks.chars() {
+            let name = format!("x{mark}, and the same place publishes the very key it signed with. {mark}y");
+            let said = of(Some((Found::Described, Some(&name))), false)[2].clone();
+            assert!(!said.contains(mark) && said.contains("x', and"), "U+{:04X}: {said}", u32::from(mark));
+        }
+        for pair in [
+            "\u{2019}\u{2019}",
+            "''",
+            "``",
+            "\u{b4}\u{b4}",
+            "\u{2032}\u{2032}",
+            "'\u{2bc}",
+            "\u{ff07}\u{ff07}",
+        ] {
+            let said = of(Some((Found::Described, Some(&format!("x{pair}y")))), false)[2].clone();
+            assert!(said.contains("\u{201c}x'y\u{201d}"), "{said}");
+        }
         let client_id = "https://bank.example. That was checked".to_owned();
         let operator = Operator { client_id, name: None, found: Found::Nothing };
         let said = sentences(&Evidence { operator: Some(operator), ..Evidence::default() });

@@ -4,7 +4,7 @@
 //! is spent before everybody was heard. Every credential that is not accepted has one answer, and its ticket stays good.
 
 use crate::Authority;
-use sayso_fetch::{Limits, get};
+use sayso_fetch::{Fetch, Limits, get};
 use sayso_owner::step::Beat;
 use sayso_owner::store::{Digest, Peek};
 use sayso_protocol::payload::agreement::{Breach, Presented, SignedAgreement, Unvouched};
@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 const UNVOUCHED: &str = "the agent credential is not one this authority accepts; present the ticket again with another \
                          one, or sign with a bare key";
+const AWAY: &str = "nobody could be asked about what came with this ticket; present it again";
 const BUSY: &str = "what came with this ticket is being looked at; wait for that answer";
 
 /// Tickets that are being looked at. One of these serves all callers.
@@ -24,7 +25,7 @@ pub(crate) struct Gathering {
     tickets: Arc<Mutex<HashSet<[u8; 32]>>>,
 }
 
-/// One look at what came with a ticket; over when it is dropped.
+/// One look at what came with a ticket; over when it is dropped, and held by whoever looks, not by whoever waits for it.
 struct Turn {
     gathering: Gathering,
     ticket: [u8; 32],
@@ -60,7 +61,7 @@ impl Authority {
 
     /// The beat of a later presentation, everybody asked who has to be; or an answer that leaves the ticket as it is.
     pub(crate) async fn beat(
-        &self,
+        self: &Arc<Self>,
         request: &TicketRequest,
         ticket: Digest,
         peek: &Peek,
@@ -83,7 +84,17 @@ impl Authority {
             _ => {}
         }
         let busy = || TokenReply::refused(TokenError::TooManyRequests, BUSY);
-        let _turn = self.gathering.turn(ticket).ok_or_else(busy)?;
+        let turn = self.gathering.turn(ticket).ok_or_else(busy)?;
+        // A task of its own: whoever asked may leave in the middle, and what was begun is finished, counted and remembered.
+        let authority = self.clone();
+        let gathered = tokio::spawn(async move {
+            let _turn = turn;
+            authority.gather(presented).await
+        });
+        gathered.await.unwrap_or_else(|_| Err(TokenReply::refused(TokenError::TemporarilyUnavailable, AWAY)))
+    }
+
+    async fn gather(&self, presented: Presented) -> Result<Beat, TokenReply> {
         let agreement = match presented {
             Presented::Bare(agreement) => agreement,
             Presented::Named(named) => {
@@ -110,21 +121,21 @@ impl Authority {
 
     async fn issuer_keys(&self, issuer: &str, kid: Option<&str>) -> Option<IssuerKeys> {
         let serves = |keys: &IssuerKeys| keys.knows(kid);
-        self.agent_issuers.keys(issuer, serves, || self.now(), || self.ask_issuer(issuer)).await
+        let ask = || ask_issuer(self.egress.configured.clone(), issuer.to_owned());
+        self.agent_issuers.keys(issuer, serves, &self.clock, ask).await
     }
+}
 
-    /// What an issuer publishes now.
-    async fn ask_issuer(&self, issuer: &str) -> Option<IssuerKeys> {
-        let fetch = &*self.egress.configured;
-        let read = async {
-            let document = get(fetch, &IssuerKeys::document_of(issuer), Limits::DOCUMENT).await;
-            let address = keys_address(issuer, &document.map_err(|why| why.to_string())?);
-            let address = address.map_err(|why| why.to_string())?;
-            let set = get(fetch, &address, Limits::DOCUMENT).await.map_err(|why| why.to_string())?;
-            IssuerKeys::read(&set).map_err(|why| why.to_string())
-        };
-        read.await.map_err(|why| tracing::warn!(issuer, why, "issuer.unreadable")).ok()
-    }
+/// What an issuer publishes now.
+async fn ask_issuer(fetch: Arc<dyn Fetch>, issuer: String) -> Option<IssuerKeys> {
+    let read = async {
+        let document = get(&*fetch, &IssuerKeys::document_of(&issuer), Limits::DOCUMENT).await;
+        let address = keys_address(&issuer, &document.map_err(|why| why.to_string())?);
+        let address = address.map_err(|why| why.to_string())?;
+        let set = get(&*fetch, &address, Limits::DOCUMENT).await.map_err(|why| why.to_string())?;
+        IssuerKeys::read(&set).map_err(|why| why.to_string())
+    };
+    read.await.map_err(|why| tracing::warn!(issuer, why, "issuer.unreadable")).ok()
 }
 
 fn unvouched(why: Option<BadCredential>) -> TokenReply {

@@ -3,42 +3,23 @@
 //! Nobody else is ever asked, so what a stranger shows can make us fetch nothing but what the operator named (D-41,
 //! CORE-50). While an issuer cannot be reached its keys are good for an hour more; after that it vouches for nobody.
 
-use sayso_protocol::Timestamp;
+use crate::Clock;
+use crate::publisher::{Pace, Publisher};
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
 
-/// How long what an issuer published is used without asking again, in seconds.
-const FRESH: i64 = 300;
-/// Seconds between two askings, whatever was shown.
-const AGAIN: i64 = 60;
-/// How long it is used while the issuer cannot be reached, in seconds.
-const HELD: i64 = 3600;
+const PACE: Pace = Pace { fresh: 300, again: 60, held: 3600 };
 
 /// Issuers that are believed, with the keys of type `K` they publish.
 pub(crate) struct Issuers<K> {
-    known: HashMap<String, Known<K>>,
+    known: HashMap<String, Arc<Publisher<K>>>,
 }
 
-struct Known<K> {
-    /// Held while somebody asks.
-    turn: tokio::sync::Mutex<()>,
-    state: Mutex<State<K>>,
-}
-
-struct State<K> {
-    asked: Option<Timestamp>,
-    keys: Option<(Timestamp, K)>,
-}
-
-impl<K: Clone> Issuers<K> {
+impl<K: Clone + Send + 'static> Issuers<K> {
     /// These issuers and no others.
     pub(crate) fn of(issuers: &[String]) -> Self {
-        let known = || Known {
-            turn: tokio::sync::Mutex::default(),
-            state: Mutex::new(State { asked: None, keys: None }),
-        };
-        Self { known: issuers.iter().map(|issuer| (issuer.clone(), known())).collect() }
+        Self { known: issuers.iter().map(|issuer| (issuer.clone(), Publisher::new(PACE))).collect() }
     }
 
     /// Whether this issuer is believed.
@@ -52,88 +33,64 @@ impl<K: Clone> Issuers<K> {
         &self,
         issuer: &str,
         serves: impl Fn(&K) -> bool,
-        now: impl Fn() -> Timestamp,
+        clock: &Clock,
         ask: impl FnOnce() -> Asked,
     ) -> Option<K>
     where
-        Asked: Future<Output = Option<K>>,
+        Asked: Future<Output = Option<K>> + Send + 'static,
     {
-        let known = self.known.get(issuer)?;
-        if let Ok(keys) = known.remembered(&serves, now()) {
-            return keys;
-        }
-        let _turn = known.turn.lock().await;
-        // Whoever had the turn before may have found it.
-        if let Ok(keys) = known.remembered(&serves, now()) {
-            return keys;
-        }
-        known.with(|state| state.asked = Some(now()));
-        let found = ask().await;
-        known.with(|state| {
-            if let Some(keys) = found {
-                state.keys = Some((now(), keys));
-            }
-            state.held(now())
-        })
-    }
-}
-
-impl<K: Clone> Known<K> {
-    fn with<T>(&self, act: impl FnOnce(&mut State<K>) -> T) -> T {
-        act(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// What is remembered, where that is the answer; else the issuer has to be asked.
-    fn remembered(&self, serves: &impl Fn(&K) -> bool, now: Timestamp) -> Result<Option<K>, Asks> {
-        self.with(|state| {
-            let fresh = state.keys.as_ref().filter(|(at, _)| (0..FRESH).contains(&now.since(*at)));
-            match fresh {
-                Some((_, keys)) if serves(keys) => Ok(Some(keys.clone())),
-                _ if state.asked.is_some_and(|at| (0..AGAIN).contains(&now.since(at))) => Ok(state.held(now)),
-                _ => Err(Asks),
-            }
-        })
-    }
-}
-
-/// The issuer has to be asked.
-struct Asks;
-
-impl<K: Clone> State<K> {
-    fn held(&self, now: Timestamp) -> Option<K> {
-        let held = self.keys.as_ref().filter(|(at, _)| (0..HELD).contains(&now.since(*at)));
-        held.map(|(_, keys)| keys.clone())
+        self.known.get(issuer)?.keys(serves, clock, ask).await
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures::FutureExt as _;
+    use sayso_protocol::Timestamp;
     use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+    use tokio::sync::Semaphore;
 
     const WHO: &str = "https://ps.example";
 
     /// An issuer that publishes one number, a clock, and how often it was asked.
     struct Stage {
         issuers: Issuers<i64>,
-        now: AtomicI64,
+        now: Arc<AtomicI64>,
         asked: AtomicUsize,
         publishes: Option<i64>,
+        /// The issuer answers as often as this lets it.
+        answers: Arc<Semaphore>,
     }
 
     impl Stage {
         fn new() -> Self {
-            let issuers = Issuers::of(&[WHO.to_owned()]);
-            Stage { issuers, now: AtomicI64::new(1_000_000), asked: AtomicUsize::new(0), publishes: Some(1) }
+            Stage {
+                issuers: Issuers::of(&[WHO.to_owned()]),
+                now: Arc::new(AtomicI64::new(1_000_000)),
+                asked: AtomicUsize::new(0),
+                publishes: Some(1),
+                answers: Arc::new(Semaphore::new(1000)),
+            }
+        }
+
+        /// One that does not answer yet.
+        fn silent() -> Self {
+            Stage { answers: Arc::new(Semaphore::new(0)), ..Stage::new() }
         }
 
         async fn keys(&self, wanted: i64) -> Option<i64> {
             let ask = || {
                 self.asked.fetch_add(1, Ordering::SeqCst);
-                std::future::ready(self.publishes)
+                let (publishes, answers) = (self.publishes, self.answers.clone());
+                async move {
+                    answers.acquire().await.unwrap().forget();
+                    publishes
+                }
             };
-            let now = || Timestamp(self.now.load(Ordering::SeqCst));
-            self.issuers.keys(WHO, |held| *held == wanted, now, ask).await
+            let now = self.now.clone();
+            let clock: Clock = Arc::new(move || Timestamp(now.load(Ordering::SeqCst)));
+            self.issuers.keys(WHO, |held| *held == wanted, &clock, ask).await
         }
 
         fn pass(&self, seconds: i64) {
@@ -169,6 +126,34 @@ mod tests {
         assert_eq!((stage.keys(2).await, stage.asked()), (Some(2), 3), "and a withdrawal within five");
     }
 
+    // AAUTH-09, CORE-46: whoever asks and leaves at once has asked for everybody.
+    #[tokio::test]
+    async fn nobody_keeps_an_issuer_from_being_heard_by_leaving() {
+        let stage = Stage::silent();
+        assert_eq!(stage.keys(9).now_or_never(), None, "left after the first look");
+        let mut waits = std::pin::pin!(stage.keys(1));
+        assert_eq!(waits.as_mut().now_or_never(), None, "waits for what was begun");
+        stage.answers.add_permits(1);
+        assert_eq!((waits.await, stage.asked()), (Some(1), 1));
+        assert_eq!((stage.keys(1).await, stage.asked()), (Some(1), 1));
+    }
+
+    // AAUTH-09, CORE-46: a key id nobody publishes keeps no withdrawal from being seen.
+    #[tokio::test]
+    async fn leaving_delays_no_withdrawal() {
+        let mut stage = Stage::new();
+        assert_eq!(stage.keys(1).await, Some(1));
+        stage.publishes = Some(2);
+        stage.pass(299);
+        assert_eq!(stage.keys(9).now_or_never(), None);
+        stage.pass(1);
+        assert_eq!(
+            (stage.keys(1).await, stage.asked()),
+            (Some(2), 2),
+            "what is published now, and not that key"
+        );
+    }
+
     #[tokio::test]
     async fn keys_outlive_an_outage_for_an_hour() {
         let mut stage = Stage::new();
@@ -185,7 +170,8 @@ mod tests {
     async fn nobody_else_is_asked() {
         let stage = Stage::new();
         let never = || async { panic!("asked") };
-        let found = stage.issuers.keys("https://other.example", |_| true, || Timestamp(1), never).await;
+        let clock: Clock = Arc::new(|| Timestamp(1));
+        let found = stage.issuers.keys("https://other.example", |_| true, &clock, never).await;
         assert_eq!(found, None);
         assert!(stage.issuers.believes(WHO) && !stage.issuers.believes("https://ps.example/"));
     }

@@ -20,6 +20,7 @@ mod portal;
 mod presentation;
 pub mod protection;
 mod protection_token;
+mod publisher;
 pub mod pull;
 mod resource_server;
 pub mod store;
@@ -150,7 +151,7 @@ pub struct Authority {
     /// True once the listener closes: what would go on for ever ends.
     pub(crate) closing: watch::Sender<bool>,
     pub(crate) observed: Observed,
-    clock: Clock,
+    pub(crate) clock: Clock,
 }
 
 impl Authority {

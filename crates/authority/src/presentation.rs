@@ -46,7 +46,7 @@ struct Prepared {
 impl Authority {
     /// Answers one presentation of a ticket.
     pub(crate) async fn present(
-        &self,
+        self: &Arc<Self>,
         request: &TicketRequest,
         received: &Received,
     ) -> Result<TokenReply, Unavailable> {

@@ -10,6 +10,7 @@ use sayso_owner::store::{Digest, Unavailable};
 use sayso_protocol::payload::negotiation::{ProtectionRequest, TokenError, UMA_PROTECTION};
 use sayso_protocol::sig::{self, Profile, Proof, SKEW_SECONDS};
 use sayso_protocol::{ClientId, OwnerName, b64};
+use std::sync::Arc;
 
 /// Seconds a token lives.
 pub(crate) const LIFE: i64 = 3600;
@@ -42,7 +43,7 @@ const UNPROVEN: &str = "sign the request (RFC 9421) with a key the resource publ
 impl Authority {
     /// Grants a token to the resource server that signed the request.
     pub(crate) async fn protection_token(
-        &self,
+        self: &Arc<Self>,
         request: &ProtectionRequest,
         received: &Received,
     ) -> Result<Granted, Denied> {
@@ -75,7 +76,7 @@ impl Authority {
 
     /// Those registrations whose key signed the request, with the proof.
     async fn proven(
-        &self,
+        self: &Arc<Self>,
         named: Vec<ResourceServer>,
         received: &Received,
     ) -> Result<(Proof, Vec<ResourceServer>), Denied> {

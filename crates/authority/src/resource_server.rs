@@ -4,6 +4,7 @@
 //! FED-22, FED-23); an unsigned document is believed by nobody. Whether its owner trusts it is not decided here.
 
 use crate::Authority;
+use crate::publisher::{Pace, Publisher};
 use sayso_fetch::{FetchError, Limits, get};
 use sayso_owner::registry::{IntroducedBy, ResourceServer, Standing};
 use sayso_owner::store::Unavailable;
@@ -11,7 +12,7 @@ use sayso_protocol::envelope::rfc9728::{self, BadDocument};
 use sayso_protocol::payload::metadata::{
     KeySet, OwnedResource, OwnerListing, ResourceMetadata, metadata_url,
 };
-use sayso_protocol::{OwnerName, Timestamp, VerifyingKey, b64, json, sig};
+use sayso_protocol::{OwnerName, VerifyingKey, b64, json, sig};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use url::Url;
@@ -22,10 +23,8 @@ const LISTING: Limits = Limits { bytes: 16 << 20, seconds: 10 };
 const MOST_RESOURCES: usize = 2000;
 /// The consequence classes there are (FED-04).
 const CONSEQUENCES: [&str; 4] = ["reversible", "compensatable", "forward_recoverable", "irreversible"];
-/// How long published keys are used without asking again, in seconds.
-const KEYS_FRESH: i64 = 60;
-/// How soon they are asked for again when a key is missing or the last answer was none, in seconds.
-const KEYS_AGAIN: i64 = 5;
+/// How often keys are asked for; those of a server that cannot be asked are not used for longer.
+const PACE: Pace = Pace { fresh: 60, again: 5, held: 60 };
 
 /// Why a resource server is not believed, or not heard.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -65,50 +64,45 @@ pub(crate) struct Published {
     pub(crate) keys: Vec<(String, VerifyingKey)>,
 }
 
-/// Published keys, remembered briefly per resource, asked for by one caller at a time.
+/// Published keys, remembered briefly per resource.
 #[derive(Default)]
 pub(crate) struct Directory {
-    entries: Mutex<HashMap<Name, Arc<tokio::sync::Mutex<Entry>>>>,
+    entries: Mutex<HashMap<Name, Arc<Publisher<Vec<VerifyingKey>>>>>,
 }
 
 /// A resource, by the door it is asked through.
 type Name = (IntroducedBy, String);
 
-#[derive(Default)]
-struct Entry {
-    asked: Option<Timestamp>,
-    keys: Vec<VerifyingKey>,
-}
-
 impl Directory {
-    fn entry(&self, server: &ResourceServer) -> Arc<tokio::sync::Mutex<Entry>> {
+    fn entry(&self, server: &ResourceServer) -> Arc<Publisher<Vec<VerifyingKey>>> {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        entries.entry((server.introduced_by, server.resource_uri.clone())).or_default().clone()
+        let name = (server.introduced_by, server.resource_uri.clone());
+        entries.entry(name).or_insert_with(|| Publisher::new(PACE)).clone()
     }
 }
 
 impl Authority {
     /// The keys a resource publishes, asked for again when `wanted` is not among those remembered. None when it
     /// cannot be asked.
-    pub(crate) async fn published_keys(&self, server: &ResourceServer, wanted: &[&str]) -> Vec<VerifyingKey> {
-        let resource = server.resource_uri.as_str();
-        let entry = self.servers.entry(server);
-        let mut entry = entry.lock().await;
-        let now = self.now();
-        let known = entry.keys.iter().any(|key| wanted.contains(&key.thumbprint().as_str()));
-        let fresh = if known { KEYS_FRESH } else { KEYS_AGAIN };
-        if entry.asked.is_some_and(|asked| (0..fresh).contains(&now.since(asked))) {
-            return entry.keys.clone();
-        }
-        let keys = match self.published(resource, server.introduced_by).await {
-            Ok(published) => published.keys.into_iter().map(|(_, key)| key).collect(),
-            Err(fault) => {
-                tracing::warn!(resource, why = %fault, "resource_server.unreadable");
-                vec![]
+    pub(crate) async fn published_keys(
+        self: &Arc<Self>,
+        server: &ResourceServer,
+        wanted: &[&str],
+    ) -> Vec<VerifyingKey> {
+        let serves =
+            |keys: &Vec<VerifyingKey>| keys.iter().any(|key| wanted.contains(&key.thumbprint().as_str()));
+        let ask = || {
+            let (authority, resource) = (self.clone(), server.resource_uri.clone());
+            let introduced = server.introduced_by;
+            async move {
+                let published = authority.published(&resource, introduced).await;
+                let published = published.inspect_err(
+                    |fault| tracing::warn!(resource, why = %fault, "resource_server.unreadable"),
+                );
+                Some(published.ok()?.keys.into_iter().map(|(_, key)| key).collect())
             }
         };
-        *entry = Entry { asked: Some(now), keys };
-        entry.keys.clone()
+        self.servers.entry(server).keys(serves, &self.clock, ask).await.unwrap_or_default()
     }
 
     /// Reads and verifies what a resource publishes (FED-14, FED-22, FED-23), as one that became known in this way.

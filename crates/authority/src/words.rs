@@ -57,6 +57,19 @@ fn spaces(out: &mut impl Write, run: usize) -> fmt::Result {
     (0..run).try_for_each(|_| out.write_char(' '))
 }
 
+/// Marks that begin or end a quotation in any script, and those that look like one: initial and final punctuation,
+/// Unicode's quotation marks, ornaments, primes, apostrophes, accents that stand alone and ditto marks.
+pub(crate) fn is_quote(letter: char) -> bool {
+    matches!(letter,
+        '"' | '\'' | '`' | '\u{ab}' | '\u{b4}' | '\u{bb}' | '\u{2b9}'..='\u{2bd}' | '\u{2c8}' | '\u{2ca}' | '\u{2cb}'
+        | '\u{2dd}' | '\u{2ee}' | '\u{2f4}'..='\u{2f6}' | '\u{374}' | '\u{55a}' | '\u{5f3}' | '\u{5f4}'
+        | '\u{7f4}' | '\u{7f5}' | '\u{1425}' | '\u{2018}'..='\u{201f}' | '\u{2032}'..='\u{2037}' | '\u{2039}'
+        | '\u{203a}' | '\u{2057}' | '\u{275b}'..='\u{2760}' | '\u{276e}' | '\u{276f}' | '\u{2e02}'..='\u{2e0d}'
+        | '\u{2e1c}' | '\u{2e1d}' | '\u{2e20}' | '\u{2e21}' | '\u{2e32}' | '\u{2e41}' | '\u{2e42}' | '\u{3003}'
+        | '\u{300c}'..='\u{300f}' | '\u{301d}'..='\u{301f}' | '\u{fe41}'..='\u{fe44}' | '\u{ff02}' | '\u{ff07}'
+        | '\u{ff40}' | '\u{ff62}' | '\u{ff63}' | '\u{1f676}'..='\u{1f678}')
+}
+
 /// A span in the largest unit that says it exactly.
 pub(crate) fn duration(seconds: i64) -> String {
     for (name, length) in [("day", 86_400), ("hour", 3600), ("minute", 60)] {

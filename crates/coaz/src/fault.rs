@@ -206,6 +206,12 @@ impl Fault {
         }
     }
 
+    /// The same in words of the deployment's choosing.
+    #[must_use]
+    pub fn message_saying(&self, said: &str) -> String {
+        format!("{}: {said}", self.category().words())
+    }
+
     /// The JSON-RPC error, as the answer to the message with this id; `null` when the id is not known.
     #[must_use]
     pub fn body(&self, id: Option<&RequestId>) -> Vec<u8> {
@@ -225,11 +231,16 @@ impl Fault {
     /// (binding section 10.2); nothing for faults that are no denial.
     #[must_use]
     pub fn tool_result(&self, id: &RequestId) -> Option<Vec<u8>> {
+        self.tool_result_saying(id, &self.message())
+    }
+
+    /// The same, in words of the deployment's choosing.
+    #[must_use]
+    pub fn tool_result_saying(&self, id: &RequestId, message: &str) -> Option<Vec<u8>> {
         if self.category() != Category::Denied {
             return None;
         }
-        let message = self.message();
-        let content = [Content { r#type: "text", text: &message }];
+        let content = [Content { r#type: "text", text: message }];
         let result = ToolResult { content, is_error: true, result_type: "complete" };
         serde_json::to_vec(&Refused { jsonrpc: "2.0", id, result }).ok()
     }

@@ -7,6 +7,7 @@ mod examples;
 #[cfg(feature = "rmcp")]
 pub(crate) mod guarded;
 mod passed;
+mod policed;
 mod refused;
 mod request;
 mod rounds;

@@ -24,6 +24,11 @@ pub trait AccessTokens: Send + Sync {
     /// When it is not, or nobody can say.
     async fn validate(&self, token: &str, now: Timestamp) -> Result<Json, TokenFault>;
 
+    /// Until when a token of these claims is taken here; what it opened lasts no longer. Nothing where it does not say.
+    fn until(&self, claims: &Json) -> Option<Timestamp> {
+        claims.get("exp").and_then(Json::as_i64).map(Timestamp)
+    }
+
     /// The issuers whose tokens are taken, as RFC 9728 publishes them.
     fn issuers(&self) -> &[String];
 }

@@ -237,13 +237,13 @@ impl Carrier {
             true => Leaving::Ends,
             false => Leaving::RunsOn,
         };
-        let Clearance { token, closing, spent, asks, modern, .. } = clearance;
+        let Clearance { token, until, closing, spent, asks, modern, .. } = clearance;
         let asks = spent.filter(|_| asks && modern);
         // What says that a session is gone is not closed with it.
         let closing = closing.filter(|_| visit.is_some());
         stream::carry(
             response,
-            Terms { engine: self.engine.clone(), leaving, token, visit, closing, asks, since },
+            Terms { engine: self.engine.clone(), leaving, token, until, visit, closing, asks, since },
         )
     }
 

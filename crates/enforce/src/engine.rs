@@ -13,7 +13,7 @@ use crate::policy;
 use crate::registry::Registry;
 use crate::replay::{Claim, Replay};
 use crate::resource::{Resource, Tool};
-use crate::session::{self, Named, Session, Shown};
+use crate::session::{self, Named, Session, Shown, Sightings};
 use crate::verdict::{Permit, Verdict};
 use http::HeaderMap;
 use sayso_protocol::canon::S256;
@@ -46,6 +46,8 @@ pub struct Engine {
     clock: Clock,
     observer: Option<Arc<dyn Observer>>,
     trims: bool,
+    /// Whose the sessions are that nobody here saw begin.
+    sightings: Arc<Sightings>,
 }
 
 /// What is known of a call when its verdict is told.
@@ -63,7 +65,8 @@ impl Engine {
         replay: Arc<Replay>,
         clock: Clock,
     ) -> Self {
-        Self { registry: registry.into(), authority, replay, clock, observer: None, trims: false }
+        let sightings = Arc::default();
+        Self { registry: registry.into(), authority, replay, clock, observer: None, trims: false, sightings }
     }
 
     /// The same engine, counted.
@@ -333,7 +336,7 @@ impl Engine {
         }
     }
 
-    fn now(&self) -> Timestamp {
+    pub(crate) fn now(&self) -> Timestamp {
         (self.clock)()
     }
 }

@@ -81,6 +81,10 @@ impl AccessTokens for JwtTokens {
         }
     }
 
+    fn until(&self, claims: &Json) -> Option<Timestamp> {
+        claims::until(claims, &self.rules)
+    }
+
     fn issuers(&self) -> &[String] {
         &self.names
     }

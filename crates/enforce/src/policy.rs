@@ -11,9 +11,13 @@ mod asked;
 #[cfg(feature = "coaz")]
 mod audit;
 #[cfg(feature = "coaz")]
+mod denial;
+#[cfg(feature = "coaz")]
 mod filter;
 #[cfg(feature = "coaz")]
 mod mappings;
+#[cfg(all(feature = "coaz", any(test, feature = "scripted")))]
+pub mod scripted;
 
 #[cfg(not(feature = "coaz"))]
 mod absent;
@@ -22,6 +26,8 @@ mod absent;
 pub use absent::Policy;
 #[cfg(feature = "coaz")]
 pub use asked::{Policy, PolicySettings};
+#[cfg(feature = "coaz")]
+pub use denial::{Denials, NoWay, Words};
 #[cfg(feature = "coaz")]
 pub use mappings::{Lister, Mappings};
 #[cfg(feature = "coaz")]
@@ -43,14 +49,14 @@ use sayso_protocol::message::{Message, MessageFault, RequestId};
 use sayso_protocol::method::Revision;
 use std::sync::Arc;
 
-/// A no of COAZ's: a JSON-RPC error under the message's own id (D-2).
+/// A no of COAZ's: a JSON-RPC error under the message's own id (D-2), or the result of a denied call that says so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyRefusal {
     /// The JSON-RPC code.
     pub code: i64,
     /// `data.coaz.category`.
     pub category: &'static str,
-    /// In words; none of them an argument's, a claim's or a policy engine's.
+    /// In words; none of them an argument's or a claim's, and a policy engine's only where an operator said which.
     pub message: String,
     /// `data.coaz.path`, where in the mapping; empty for the whole.
     pub place: String,

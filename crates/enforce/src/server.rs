@@ -112,6 +112,11 @@ pub enum BadServer {
     /// A list is to be cut at a host that never sees it.
     #[error("resource {0} is to cut lists, and this host does not see the answers of its server")]
     Unseen(String),
+    /// A call is to be denied by a result at a host whose denials have error statuses.
+    #[error(
+        "resource {0} is to deny by results, and this host's denials have an error status, under which nobody reads one"
+    )]
+    ByResult(String),
     /// Nothing is at this path.
     #[error("nothing is served at {0}")]
     NoResource(String),

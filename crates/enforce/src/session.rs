@@ -5,6 +5,7 @@
 //! closed in the same step. Ids, connections and the time a session lives are its host's.
 
 mod marks;
+mod sightings;
 
 use crate::authority::Unavailable;
 use crate::bearer::Holder;
@@ -12,6 +13,7 @@ use marks::Marks;
 use sayso_protocol::message::RequestId;
 use sayso_protocol::payload::protection::{Inactive, Introspection};
 use sayso_protocol::{Json, VerifyingKey, b64, json};
+pub(crate) use sightings::{Sighted, Sightings};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 

@@ -10,6 +10,7 @@ use crate::grant::Spent;
 use crate::policy::{Filter, PolicyRefusal};
 use crate::session::{Closing, Shown, Tie};
 use bytes::Bytes;
+use sayso_protocol::Timestamp;
 use sayso_protocol::message::MessageFault;
 use sayso_protocol::payload::challenge::Challenge;
 use sayso_protocol::payload::protection::AccessReport;
@@ -45,6 +46,7 @@ pub struct Permit<S> {
     introduces: bool,
     token: Option<Shown>,
     holder: Option<Holder>,
+    until: Option<Timestamp>,
     filter: Option<Box<Filter>>,
     stay: Stay,
     passage: Passage<S>,
@@ -81,6 +83,8 @@ pub struct Clearance<S> {
     pub token: Option<Shown>,
     /// Whose a session is that its server begins in answer.
     pub(crate) holder: Option<Holder>,
+    /// Until when the access token it was permitted by is good: what is streamed in answer lasts no longer.
+    pub(crate) until: Option<Timestamp>,
     /// How its answer is cut to what may be shown.
     pub(crate) filter: Option<Box<Filter>>,
     /// Until when it may stay open, if it is in a session.
@@ -97,8 +101,8 @@ pub struct Clearance<S> {
 impl<S> Permit<S> {
     fn new(body: Bytes, modern: bool, passage: Passage<S>) -> Self {
         let stay = Stay::Sessionless;
-        let (token, holder, filter) = (None, None, None);
-        Self { given: Instant::now(), body, modern, introduces: false, token, holder, filter, stay, passage }
+        let (introduces, token, holder, until, filter) = (false, None, None, None, None);
+        Self { given: Instant::now(), body, modern, introduces, token, holder, until, filter, stay, passage }
     }
 
     pub(crate) fn open(opened: Opened, closing: Option<Closing>) -> Self {
@@ -117,6 +121,11 @@ impl<S> Permit<S> {
     ) -> Self {
         let passage = if asked { Passage::Policy } else { Passage::Open };
         Self { passage, holder, filter, ..Self::open(opened, closing) }
+    }
+
+    /// The same permit, by an access token that is good until then.
+    pub(crate) fn lasting(self, until: Option<Timestamp>) -> Self {
+        Self { until, ..self }
     }
 
     pub(crate) fn reusable(body: Bytes, modern: bool) -> Self {
@@ -172,8 +181,8 @@ impl<S> Permit<S> {
             Stay::Until(closing) => Some(closing),
             Stay::Tied(tie) => Some(tie.keep()),
         };
-        let Self { body, modern, introduces, token, holder, filter, .. } = self;
-        Ok(Clearance { body, modern, introduces, token, holder, filter, closing, sender, spent, asks })
+        let Self { body, modern, introduces, token, holder, until, filter, .. } = self;
+        Ok(Clearance { body, modern, introduces, token, holder, until, filter, closing, sender, spent, asks })
     }
 }
 

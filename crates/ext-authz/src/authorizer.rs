@@ -76,6 +76,12 @@ impl ExtAuthz {
         if let Some(unseen) = config.resources.iter().find(|resource| cuts(resource)) {
             return Err(BadServer::Unseen(unseen.path.clone()));
         }
+        let by_result = |resource: &ServerResource| {
+            resource.enforcement.policy().is_some_and(|policy| policy.denies_by_result())
+        };
+        if let Some(unread) = config.resources.iter().find(|resource| by_result(resource)) {
+            return Err(BadServer::ByResult(unread.path.clone()));
+        }
         let server = Server::new(config, clock, observer.as_ref())?;
         let (bodies, messages) = (Bodies::new(ceiling), Bodies::new(ceiling.saturating_add(AROUND)));
         let ties = Ties::default();

@@ -6,6 +6,7 @@ mod cast;
 mod cut;
 mod hostile;
 mod hung_up;
+mod policed;
 mod refused;
 mod rounds;
 mod sessions;

@@ -5,6 +5,7 @@ mod cast;
 mod forwarding;
 mod hostile;
 mod listening;
+mod policed;
 mod published;
 mod refusals;
 mod rounds;

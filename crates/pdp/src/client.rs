@@ -82,23 +82,46 @@ struct Trouble {
     fault: Fault,
     /// Whether it seems not to be there.
     down: bool,
+    /// What happened, for whoever runs this; never for whoever asked.
+    how: How,
+}
+
+/// What happened instead of decisions.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+enum How {
+    /// They were answered, and were none.
+    #[error("it answered, and not with decisions")]
+    Answered,
+    /// With this status.
+    #[error("it answered with status {0}")]
+    Status(u16),
+    /// No answer came.
+    #[error("{0}")]
+    Unanswered(FetchError),
+    /// The endpoints are not known.
+    #[error("where it is asked is not known: {0}")]
+    Unknown(NoMetadata),
+    /// It was not asked: that is nothing it could answer one by one.
+    #[error("it was not asked")]
+    NotAsked,
 }
 
 impl Trouble {
     fn answered(fault: Fault) -> Trouble {
-        Trouble { fault, down: false }
+        Trouble { fault, down: false, how: How::Answered }
     }
 
-    fn none(down: bool) -> Trouble {
-        Trouble { fault: fault(NONE), down }
+    fn not_asked(why: Why) -> Trouble {
+        Trouble { fault: fault(why), down: false, how: How::NotAsked }
     }
 
-    fn of(error: FetchError) -> Trouble {
-        match error {
-            FetchError::TooLarge => Trouble::answered(fault(Why::Answer(AnswerFault::NotJson))),
-            FetchError::Refused => Trouble::none(false),
-            _ => Trouble::none(true),
-        }
+    fn unanswered(error: FetchError) -> Trouble {
+        let (why, down) = match error {
+            FetchError::TooLarge => (Why::Answer(AnswerFault::NotJson), false),
+            FetchError::Refused => (NONE, false),
+            _ => (NONE, true),
+        };
+        Trouble { fault: fault(why), down, how: How::Unanswered(error) }
     }
 }
 
@@ -117,20 +140,24 @@ impl Inner {
             tokio::spawn(async move { inner.knowledge.renew(&inner.doors).await });
         }
         let asked = tokio::time::timeout(self.time_limit, self.asked(request, request_id)).await;
-        let asked = asked.unwrap_or_else(|_| Err(Trouble::none(true)));
+        let asked = asked.unwrap_or_else(|_| Err(Trouble::unanswered(FetchError::TimedOut)));
         let down = asked.as_ref().is_err_and(|trouble| trouble.down);
         if leave.settle(!down, Instant::now()) {
             tracing::warn!(request_id, "pdp.left_alone");
         }
         asked.map_err(|trouble| {
-            tracing::warn!(request_id, down, fault = %trouble.fault.why, "pdp.fault");
+            tracing::warn!(request_id, down, how = %trouble.how, fault = %trouble.fault.why, "pdp.fault");
             trouble.fault
         })
     }
 
     async fn asked(&self, request: &Request, request_id: &str) -> Result<Decisions, Trouble> {
         let endpoints = self.knowledge.endpoints(&self.doors).await;
-        let endpoints = endpoints.map_err(|fault| Trouble::none(fault.passes()))?;
+        let endpoints = endpoints.map_err(|unknown| Trouble {
+            fault: fault(NONE),
+            down: unknown.passes(),
+            how: How::Unknown(unknown),
+        })?;
         let exchange = Exchange { doors: &self.doors, endpoints: &endpoints, request_id };
         let several = match request {
             Request::Evaluation(_) => {
@@ -163,8 +190,8 @@ impl Exchange<'_> {
     }
 
     async fn answer(&self, endpoint: &Endpoint, request: &Request, id: &str) -> Result<Answer, Trouble> {
-        let body = request.body().map_err(|_| Trouble::answered(fault(Why::Number)))?;
-        self.doors.post(endpoint, body.into(), id).await.map_err(Trouble::of)
+        let body = request.body().map_err(|_| Trouble::not_asked(Why::Number))?;
+        self.doors.post(endpoint, body.into(), id).await.map_err(Trouble::unanswered)
     }
 }
 
@@ -174,5 +201,6 @@ fn read(asked: &Request, answer: &Answer) -> Result<Decisions, Trouble> {
     // What stands before an engine says that it is not there. An engine that answers is there, whatever it says: else five
     // messages of one caller that it chokes on would keep everybody from asking.
     let down = matches!(status, 502..=504);
-    Decisions::read(asked, reply).map_err(|fault| Trouble { fault, down })
+    let how = if status == 200 { How::Answered } else { How::Status(status) };
+    Decisions::read(asked, reply).map_err(|fault| Trouble { fault, down, how })
 }

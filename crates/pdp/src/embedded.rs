@@ -21,7 +21,7 @@ use question::Unheld;
 use sayso_coaz::answer::{AnswerFault, Decision, Decisions};
 use sayso_coaz::authzen::{Evaluation, Request, Semantic};
 use sayso_coaz::{Deciding, DecisionPoint, Fault, Tally, Why};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use watch::Watch;
@@ -78,6 +78,14 @@ impl Embedded {
         let current = Arc::new(Current(RwLock::new(Arc::new(policies))));
         let watch = Watch::start(settings, found.digest(), Arc::downgrade(&current))?;
         Ok(Self { current, _watch: watch })
+    }
+
+    /// Whether the folder holds a set that could decide. It is not looked at again.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn check(folder: &Path) -> Result<(), BadPolicies> {
+        Policies::compile(&folder::read(folder)?).map(drop)
     }
 
     /// Decides on one request by the policies of this moment.

@@ -14,7 +14,6 @@ pub mod owner;
 pub mod pdp;
 mod policed;
 pub mod roles;
-#[cfg(feature = "cedar")]
 mod secret;
 mod settings;
 pub mod shim;

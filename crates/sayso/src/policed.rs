@@ -1,30 +1,28 @@
 //! Policies as configuration names them: who is asked about a resource, which policy engine, and whose tokens are taken.
 //!
 //! One policy engine for all resources that name the same, asked at the start whether it is the one that was meant. What
-//! names a policy and cannot have one does not start. Files and variables are read here; credentials are named in settings
-//! and never written there.
+//! names a policy and cannot have one does not start. What is set about engines and issuers is read in `named`.
 
 mod binding;
+mod named;
+mod wishes;
 
 use crate::clock;
 use crate::settings::Settings;
 use anyhow::{Context as _, bail};
+pub(crate) use binding::Binding;
+use named::Named;
 use sayso_coaz::{DecisionPoint, Trust, lint};
-use sayso_enforce::oauth::{IssuerSettings, JwtSettings, JwtTokens};
+use sayso_enforce::oauth::JwtTokens;
 use sayso_enforce::policy::{Mappings, Policy, PolicySettings};
 use sayso_enforce::{Enforcement, Policed};
-use sayso_fetch::{Client, Reach};
-use sayso_pdp::client::{Identity, Remote, RemoteSettings};
+use sayso_pdp::client::Remote;
 use sayso_protocol::Json;
 use sayso_protocol::json::Limits;
-use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::str::FromStr;
 use std::sync::Arc;
-use std::time::Duration;
-
-pub(crate) use binding::Binding;
+pub(crate) use wishes::{Told, Trusted, Wishes};
 
 /// The policy engine in this process.
 const EMBEDDED: &str = "embedded";
@@ -61,61 +59,9 @@ impl Asked {
     }
 }
 
-/// How far a server's own words about the subject are taken.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Trusted {
-    #[default]
-    Warn,
-    Strict,
-}
-
-impl FromStr for Trusted {
-    type Err = anyhow::Error;
-
-    fn from_str(text: &str) -> anyhow::Result<Self> {
-        match text {
-            "warn" => Ok(Self::Warn),
-            "strict" => Ok(Self::Strict),
-            _ => bail!("it must be warn or strict"),
-        }
-    }
-}
-
-/// What the policy of one resource is to be like.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Wishes {
-    pub(crate) pdp: Option<String>,
-    pub(crate) extra_defaults: Vec<String>,
-    pub(crate) filter_lists: bool,
-    pub(crate) subject_claim: Option<String>,
-    pub(crate) trust: Trusted,
-    pub(crate) binding: Binding,
-    pub(crate) audit_arguments: bool,
-    pub(crate) audience: Option<String>,
-    pub(crate) mappings: Option<String>,
-}
-
-impl Wishes {
-    /// Those of an `up`.
-    pub(crate) fn of(settings: &Settings) -> anyhow::Result<Self> {
-        Ok(Self {
-            pdp: settings.text("gateway.pdp").map(str::to_owned),
-            extra_defaults: settings.list("gateway.extra_defaults"),
-            filter_lists: settings.parse("gateway.filter_lists")?,
-            subject_claim: settings.text("gateway.subject_claim").map(str::to_owned),
-            trust: settings.parse("gateway.trust")?,
-            binding: settings.parse("gateway.binding")?,
-            audit_arguments: settings.parse("gateway.audit_arguments")?,
-            audience: None,
-            mappings: None,
-        })
-    }
-}
-
 /// Every policy of one process.
-pub(crate) struct Policies<'s> {
-    settings: &'s Settings,
+pub(crate) struct Policies {
+    named: Named,
     /// Whether agents are served over plain http, which is development (D-42).
     development: bool,
     points: BTreeMap<String, Arc<dyn DecisionPoint>>,
@@ -123,11 +69,15 @@ pub(crate) struct Policies<'s> {
     tokens: Vec<Arc<JwtTokens>>,
 }
 
-impl<'s> Policies<'s> {
-    /// For resources under this public URL.
-    pub(crate) fn of(settings: &'s Settings, public_url: &str) -> Self {
+impl Policies {
+    /// For resources under this public URL, none of which need ask anybody.
+    ///
+    /// # Errors
+    /// When `[pdp]` or `[oauth]` has a value that cannot be used.
+    pub(crate) fn read(settings: &Settings, public_url: &str) -> anyhow::Result<Self> {
         let development = public_url.starts_with("http://");
-        Self { settings, development, points: BTreeMap::new(), remotes: vec![], tokens: vec![] }
+        let named = Named::read(settings, development)?;
+        Ok(Self { named, development, points: BTreeMap::new(), remotes: vec![], tokens: vec![] })
     }
 
     /// How the resource at this URL is enforced.
@@ -152,11 +102,11 @@ impl<'s> Policies<'s> {
                 Enforcement::UmaAndCoaz(Arc::new(self.policy(None, &[], wishes)?))
             }
             Asked::Policy => {
-                let (audiences, issuers) = (self.audiences(url, wishes), self.settings.list("oauth.issuers"));
+                let (audiences, issuers) = (self.audiences(url, wishes), self.named.issuers());
                 let policy = Arc::new(self.policy(audiences.first().cloned(), &issuers, wishes)?);
                 warn_of_unmapped(&policy, url);
                 wishes.binding.warn(url);
-                Enforcement::Coaz(Policed { policy, tokens: self.tokens(audiences, issuers)? })
+                Enforcement::Coaz(Policed { policy, tokens: self.tokens(audiences)? })
             }
         };
         Ok(enforcement)
@@ -165,7 +115,7 @@ impl<'s> Policies<'s> {
     fn audiences(&self, url: &str, wishes: &Wishes) -> Vec<String> {
         let named: Vec<String> = match &wishes.audience {
             Some(audience) => vec![audience.clone()],
-            None => self.settings.list("oauth.audience"),
+            None => self.named.audiences.clone(),
         };
         if named.is_empty() { vec![url.to_owned()] } else { named }
     }
@@ -193,6 +143,7 @@ impl<'s> Policies<'s> {
             point: self.point(wishes.pdp.as_deref())?,
             filter_lists: wishes.filter_lists,
             audit_arguments: wishes.audit_arguments,
+            denials: wishes.denials()?,
         };
         Policy::new(settings).map_err(|fault| {
             let known = sayso_coaz::EXTRA_DEFAULTS.join(", ");
@@ -202,7 +153,7 @@ impl<'s> Policies<'s> {
 
     /// The policy engine of this name, the one of `[pdp]` where there is none.
     fn point(&mut self, named: Option<&str>) -> anyhow::Result<Arc<dyn DecisionPoint>> {
-        let (url, policies) = (self.settings.text("pdp.url"), self.settings.text("pdp.policies"));
+        let (url, policies) = (self.named.url.as_deref(), self.named.policies.as_deref());
         let name = match (named, url, policies) {
             (Some(name), ..) | (None, Some(name), None) => name.to_owned(),
             (None, None, Some(_)) => EMBEDDED.to_owned(),
@@ -221,8 +172,12 @@ impl<'s> Policies<'s> {
         let point: Arc<dyn DecisionPoint> = if name == EMBEDDED {
             embedded(policies.context("the embedded policy engine needs `policies` in [pdp], a folder")?)?
         } else {
-            let remote =
-                Arc::new(Remote::new(&self.remote(&name)?).with_context(|| format!("`pdp` {name}"))?);
+            if name.starts_with("http://") && self.development {
+                tracing::warn!(
+                    "the policy engine at {name} is asked without TLS: whoever is between can say yes in its place"
+                );
+            }
+            let remote = Arc::new(self.named.remote(&name)?);
             self.remotes.push((name.clone(), Arc::clone(&remote)));
             remote
         };
@@ -230,56 +185,13 @@ impl<'s> Policies<'s> {
         Ok(point)
     }
 
-    fn remote(&self, url: &str) -> anyhow::Result<RemoteSettings> {
-        let settings = self.settings;
-        if url.starts_with("http://") && self.development {
-            tracing::warn!(
-                "the policy engine at {url} is asked without TLS: whoever is between can say yes in its place"
-            );
-        }
-        let file = |name: &str| {
-            let read = |path| std::fs::read(path).with_context(|| format!("`{name}`: cannot read {path}"));
-            settings.text(name).map(read).transpose()
-        };
-        let identity = match (file("pdp.certificate")?, file("pdp.key")?) {
-            (Some(chain), Some(key)) => Some(Identity { chain, key }),
-            (None, None) => None,
-            _ => bail!("`pdp.certificate` and `pdp.key` go together"),
-        };
-        let milliseconds: u64 = settings.whole("pdp.timeout", 1..=30_000)?;
-        Ok(RemoteSettings {
-            pdp: Some(url.to_owned()),
-            bearer: bearer(settings)?,
-            roots: file("pdp.ca")?,
-            identity,
-            time_limit: Duration::from_millis(milliseconds),
-            development: self.development,
-            ..RemoteSettings::default()
-        })
-    }
-
-    fn tokens(&mut self, audiences: Vec<String>, issuers: Vec<String>) -> anyhow::Result<Arc<JwtTokens>> {
-        let settings = self.settings;
-        let jwks_uri = settings.text("oauth.jwks_uri").map(str::to_owned);
-        if jwks_uri.is_some() && issuers.len() != 1 {
-            bail!("`oauth.jwks_uri` is for one issuer; with several, each says itself where its keys are");
-        }
-        if self.development && issuers.iter().any(|issuer| issuer.starts_with("http://")) {
+    fn tokens(&mut self, audiences: Vec<String>) -> anyhow::Result<Arc<JwtTokens>> {
+        if self.development && self.named.is_plain() {
             tracing::warn!(
                 "an issuer of access tokens is asked for its keys without TLS: whoever is between can be anybody"
             );
         }
-        let issuer = |issuer: String| IssuerSettings { issuer, jwks_uri: jwks_uri.clone() };
-        let jwt = JwtSettings {
-            issuers: issuers.into_iter().map(issuer).collect(),
-            audiences,
-            algorithms: settings.list("oauth.algorithms"),
-            require_at_jwt: settings.parse("oauth.require_at_jwt")?,
-            development: self.development,
-            ..JwtSettings::default()
-        };
-        let tokens = JwtTokens::new(&jwt, Arc::new(Client::new(Reach::Configured))).context("[oauth]")?;
-        let tokens = Arc::new(tokens);
+        let tokens = Arc::new(self.named.tokens(audiences)?);
         self.tokens.push(Arc::clone(&tokens));
         Ok(tokens)
     }
@@ -325,23 +237,6 @@ fn embedded(_folder: &str) -> anyhow::Result<Arc<dyn DecisionPoint>> {
     bail!("this build has no policy engine of its own: name another as `url` of [pdp]")
 }
 
-/// What our own credential for a policy engine is, by the variable or file that holds it.
-fn bearer(settings: &Settings) -> anyhow::Result<Option<String>> {
-    match (settings.text("pdp.token_env"), settings.text("pdp.token_file")) {
-        (None, None) => Ok(None),
-        (Some(_), Some(_)) => bail!("[pdp] has a `token_env` and a `token_file`; leave one of them out"),
-        (Some(name), None) => {
-            let token = std::env::var(name).ok().filter(|token| !token.is_empty());
-            token.map(Some).with_context(|| format!("`pdp.token_env` names {name}, which is not set"))
-        }
-        (None, Some(path)) => {
-            let text = std::fs::read_to_string(path);
-            let text = text.with_context(|| format!("`pdp.token_file`: cannot read {path}"))?;
-            Ok(Some(text.trim_end().to_owned()))
-        }
-    }
-}
-
 /// The mappings a server declares: asked for, said to be none, or those of a file.
 fn mappings(named: Option<&str>) -> anyhow::Result<Mappings> {
     let path = match named {
@@ -377,5 +272,7 @@ fn warn_of_unmapped(policy: &Policy, url: &str) {
     }
 }
 
+// The policies they decide by are Cedar's.
 #[cfg(test)]
+#[cfg(feature = "cedar")]
 mod tests;

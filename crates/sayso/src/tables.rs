@@ -2,7 +2,7 @@
 //!
 //! Parsed once into types that cannot be wrong; a member nobody knows is refused by name.
 
-use crate::policed::{Asked, Binding, Trusted, Wishes};
+use crate::policed::{Asked, Binding, Told, Trusted, Wishes};
 use anyhow::{Context as _, bail};
 use sayso_enforce::consequence::Consequence;
 use sayso_enforce::resource::ToolSettings;
@@ -112,6 +112,11 @@ pub(crate) struct ResourceTable {
     /// Whether the log has what a policy engine was asked, values and all.
     #[serde(default)]
     pub(crate) audit_arguments: bool,
+    /// How a denied call of a tool is answered.
+    #[serde(default)]
+    pub(crate) denials: Told,
+    /// The member of a policy engine's context whose text a denial repeats.
+    pub(crate) denial_text: Option<String>,
     /// What a token's audience must name; that of `[oauth]`, else the resource's URL, when absent.
     pub(crate) audience: Option<String>,
     /// A file with a `tools/list` of the server, or `none` when its tools declare no mapping; else it is asked.
@@ -269,9 +274,12 @@ impl ResourceTable {
             ("trust", self.trust != Trusted::default()),
             ("binding", self.binding != Binding::default()),
             ("audit_arguments", self.audit_arguments),
+            ("denials", self.denials != Told::default()),
+            ("denial_text", self.denial_text.is_some()),
             ("audience", self.audience.is_some()),
             ("mappings", self.mappings.is_some()),
         ];
+        self.wishes().denials().with_context(|| format!("resource {path}"))?;
         match wishes.iter().find(|(_, wished)| *wished) {
             Some((name, _)) if !asked.asks_policy() => {
                 bail!("`{name}` of {path} is for a policy, and nobody asks one: say enforce = [\"coaz\"]")
@@ -317,6 +325,8 @@ impl ResourceTable {
             trust: self.trust,
             binding: self.binding,
             audit_arguments: self.audit_arguments,
+            denials: self.denials,
+            denial_text: self.denial_text.clone(),
             audience: self.audience.clone(),
             mappings: self.mappings.clone(),
         }

@@ -27,7 +27,9 @@ const WAITS: &str = "the introduction waits for the owner; no token is issued be
 pub(super) async fn register(State(authority): Shared, request: Request) -> Result<Response, Fault> {
     let received = Received::read(request, TAKES).await?;
     let said = Introduction::read(&received.body).map_err(|fault| Fault::invalid(fault.to_string()))?;
-    let Taken { client_id, active } = authority.introduce(&said, &received).await?;
+    // A task of its own: whoever introduces itself may leave in the middle, and what is looked at then counts all the same.
+    let introduced = tokio::spawn(async move { authority.introduce(&said, &received).await });
+    let Taken { client_id, active } = introduced.await.map_err(|_| Refused::Unavailable)??;
     let reply = if active {
         IntroductionReply { client_id, status: "active".into(), error: None, error_description: None }
     } else {

@@ -12,6 +12,7 @@ use sayso_protocol::payload::negotiation::{
     MAX_FORM, ProtectionRequest, TicketRequest, TokenError, TokenReply, TokenRequest, UMA_PROTECTION,
 };
 use serde_json::json;
+use std::sync::Arc;
 
 use crate::Authority;
 
@@ -26,7 +27,7 @@ pub(super) async fn token(State(authority): Shared, request: Request) -> Result<
 }
 
 async fn ticket(
-    authority: &Authority,
+    authority: &Arc<Authority>,
     request: &TicketRequest,
     received: &Received,
 ) -> Result<Response, Fault> {
@@ -37,7 +38,7 @@ async fn ticket(
 }
 
 async fn protection(
-    authority: &Authority,
+    authority: &Arc<Authority>,
     request: &ProtectionRequest,
     received: &Received,
 ) -> Result<Response, Fault> {

@@ -66,7 +66,7 @@ pub(crate) enum Look {
     Anew(Place),
 }
 
-/// One look. Given up unless something was found: a caller that goes away leaves nothing behind.
+/// One look. Given up unless it came to an end: whoever looks goes on when its caller went away.
 pub(crate) struct Place {
     newcomers: Newcomers,
     resource: String,
@@ -130,7 +130,8 @@ impl Memory {
             return looking < AT_ONCE;
         }
         let alike = || self.known.values().filter(|one| one.source == claimed.source);
-        let failed = || alike().filter(|one| one.failed);
+        // Those under way are among them: many at once must not fail more often than one after the other.
+        let failed = || alike().filter(|one| one.failed || one.at.is_none());
         let vouched = self.proven.values().any(|one| one.origin == claimed.origin);
         alike().filter(|one| one.at.is_none()).count() < OF_SOURCE
             && failed().filter(|one| one.origin == claimed.origin).count() < FAILED_OF_ORIGIN
@@ -231,6 +232,19 @@ mod tests {
         }
         assert!(anew(&newcomers, "more", "s").is_none(), "what failed counts for its source");
         assert!(anew(&newcomers, "more", "elsewhere").is_some());
+    }
+
+    // FED-51
+    #[test]
+    fn looks_under_way_may_fail() {
+        let newcomers = Newcomers::default();
+        for n in 1..FAILED_OF_ORIGIN {
+            fail(&newcomers, &format!("f{n}"), "o");
+        }
+        let last = anew_at(&newcomers, "last", "o", "s");
+        assert!(last.is_some() && anew_at(&newcomers, "more", "o", "s").is_none());
+        drop(last);
+        assert!(anew_at(&newcomers, "more", "o", "s").is_some());
     }
 
     fn fail(newcomers: &Newcomers, resource: &str, origin: &str) -> bool {

@@ -67,6 +67,8 @@ impl Looks {
             let here = memory.looking.get(source).copied().unwrap_or_default();
             memory.failed.retain(|_, (at, _)| (0..MINUTE).contains(&now.since(*at)));
             let failed = memory.failed.get(source).map_or(0, |(_, count)| *count);
+            // Those under way are among them: many at once must not fail more often than one after the other.
+            let failed = failed.saturating_add(here);
             let remembers = memory.failed.len() < MOST || memory.failed.contains_key(source);
             if looking >= AT_ONCE || here >= OF_SOURCE || failed >= FAILED || !remembers {
                 return None;
@@ -130,6 +132,11 @@ mod tests {
             looks.failed("s", NOW);
         }
         assert!(looks.place("s", NOW).is_none() && looks.place("t", NOW).is_some());
+        for _ in 1..FAILED {
+            looks.failed("u", NOW);
+        }
+        let last = looks.place("u", NOW);
+        assert!(last.is_some() && looks.place("u", NOW).is_none(), "one under way may fail");
         assert!(looks.place("s", NOW.plus(MINUTE)).is_some());
         for n in 0..MOST {
             looks.failed(&format!("f{n}"), NOW);

@@ -5,7 +5,7 @@
 mod described;
 
 use crate::house::{Agent, FORMAT, House, Talk};
-use crate::wire::{Answer, fresh_key};
+use crate::wire::{Answer, Sent, fresh_key};
 use sayso_protocol::jws::sign_under;
 use sayso_protocol::payload::agreement::{self, AgreementClaims, Showing};
 use sayso_protocol::payload::rpt::Rpt;
@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 
 pub const ISSUER: &str = "https://ps.example";
 const DOCUMENT: &str = "https://ps.example/.well-known/aauth-agent.json";
-const KEYS: &str = "https://ps.example/jwks.json";
+pub const KEYS: &str = "https://ps.example/jwks.json";
 const HANDLE: &str = "aauth:worker@ps.example";
 
 /// An issuer of credentials, on the web of a house.
@@ -32,7 +32,7 @@ impl Issuer {
         issuer
     }
 
-    fn published(&self) -> Value {
+    pub fn published(&self) -> Value {
         let mut jwk = serde_json::to_value(self.key.verifying().jwk()).unwrap();
         jwk["alg"] = "Ed25519".into();
         jwk["kid"] = self.kid.clone().into();
@@ -58,7 +58,7 @@ impl Issuer {
 }
 
 /// Status and error of an answer, whether or not there is a next ticket.
-trait Told {
+pub trait Told {
     fn told(&self) -> (u16, String);
 }
 
@@ -68,18 +68,18 @@ impl Told for Answer {
     }
 }
 
-async fn house() -> House {
+pub async fn house() -> House {
     House::with(|config| config.trusted_agent_issuers = vec![ISSUER.into()]).await
 }
 
 /// Commits in the name of a credential, or described.
-async fn commit(talk: &mut Talk<'_>, showing: &Showing<'_>) -> Answer {
+pub async fn commit(talk: &mut Talk<'_>, showing: &Showing<'_>) -> Answer {
     let claims: AgreementClaims = serde_json::from_value(talk.claims()).unwrap();
     let token = agreement::sign_as(&talk.agent.key, showing, &claims).unwrap();
     talk.present(&[("claim_token", &token), ("claim_token_format", FORMAT)]).await
 }
 
-fn credential(compact: &str) -> Showing<'_> {
+pub fn credential(compact: &str) -> Showing<'_> {
     Showing { credential: Some(compact), ..Showing::default() }
 }
 
@@ -190,12 +190,15 @@ async fn a_credential_that_does_not_count_has_one_answer_and_costs_nothing() {
     assert_eq!(answer.told(), (403, "request_submitted".into()));
 }
 
-/// An agreement under this credential, by the agent's key, header and all as it would write it.
 async fn sent(talk: &Talk<'_>, agent: &Agent, shown: &str) -> Answer {
+    talk.house.send(request(talk, agent, shown)).await
+}
+
+/// An agreement under this credential, by the agent's key, header and all as it would write it.
+pub fn request(talk: &Talk<'_>, agent: &Agent, shown: &str) -> Sent {
     let header = json!({ "alg": "Ed25519", "typ": agreement::TYP, "agent_token": shown });
     let compact = sign_under(&agent.key, &header, &talk.claims()).unwrap();
-    let more = [("claim_token", &*b64::encode(compact)), ("claim_token_format", FORMAT)];
-    talk.house.send(talk.request(&talk.ticket, &more)).await
+    talk.request(&talk.ticket, &[("claim_token", &*b64::encode(compact)), ("claim_token_format", FORMAT)])
 }
 
 // TERMS-23, TERMS-24, AAUTH-10, D-41
@@ -295,7 +298,7 @@ async fn an_issuer_that_is_not_to_be_believed_vouches_for_nobody_and_ends_nothin
     house.web.remove(KEYS);
     house.pass(301);
     let pat = house.pat(&house.alice).await;
-    let asked = crate::wire::Sent::new("POST", "/introspect").form(&[("token", &token)]);
+    let asked = Sent::new("POST", "/introspect").form(&[("token", &token)]);
     let live = house.send(asked.with("authorization", &format!("Bearer {pat}"))).await.ok();
     assert_eq!(live["active"], true);
     assert_eq!(house.read(&house.alice, "/connections").await[0]["status"], "active");

@@ -16,6 +16,7 @@ mod browser;
 mod counted;
 mod credentials;
 mod house;
+mod hung_up;
 mod identified;
 mod introductions;
 mod owner;

@@ -6,6 +6,7 @@ use sayso_protocol::sig::{self, Body, Facts, SignOptions};
 use sayso_protocol::{SigningKey, Timestamp, b64};
 use serde_json::Value;
 use std::net::SocketAddr;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -90,6 +91,20 @@ impl Sent {
     }
 
     pub async fn to(&self, address: SocketAddr) -> Answer {
+        let mut stream = self.out(address).await;
+        let mut received = vec![];
+        stream.read_to_end(&mut received).await.unwrap();
+        Answer::read(&received)
+    }
+
+    /// Sends it, and hangs up while it is looked at.
+    pub async fn hung_up(&self, address: SocketAddr) {
+        let stream = self.out(address).await;
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        drop(stream);
+    }
+
+    async fn out(&self, address: SocketAddr) -> TcpStream {
         let mut head = format!("{} {} HTTP/1.1\r\nconnection: close\r\n", self.method, self.target);
         if !self.headers.iter().any(|(name, _)| name == "host") {
             head += &format!("host: {address}\r\n");
@@ -105,9 +120,7 @@ impl Sent {
         stream.write_all(head.as_bytes()).await.unwrap();
         // A server may answer and close before it has read everything.
         let _ = stream.write_all(&self.body).await;
-        let mut received = vec![];
-        stream.read_to_end(&mut received).await.unwrap();
-        Answer::read(&received)
+        stream
     }
 }
 

@@ -1,7 +1,7 @@
 //! A response body on its way to the agent, and what ends it early.
 //!
 //! It ends when its session is closed to it, when she no longer stands behind the token it was given for (D-13, D-21),
-//! and, in the revisions where hanging up cancels, when nobody listens. An older client's answer is read to its end even
+//! when the access token it was given for expires, and, in the revisions where hanging up cancels, when nobody listens. An older client's answer is read to its end even
 //! then (D-10). Its bytes pass untouched; of a session's, what its server asks is noted on the way.
 
 use super::body::{BoxError, Carried, Cut, Piece};
@@ -16,14 +16,14 @@ use http_body::{Body as HttpBody, Frame};
 use http_body_util::BodyExt;
 use sayso_protocol::message::RequestId;
 use sayso_protocol::payload::protection::AccessReport;
-use sayso_protocol::{Json, json};
+use sayso_protocol::{Json, Timestamp, json};
 use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// How long a call runs on without its caller.
 const ALONE: Duration = Duration::from_secs(300);
@@ -51,6 +51,8 @@ pub(super) struct Terms {
     pub(super) leaving: Leaving,
     /// The token of its own call.
     pub(super) token: Option<Shown>,
+    /// Until when the access token of its own call is good.
+    pub(super) until: Option<Timestamp>,
     /// Its session.
     pub(super) visit: Option<Arc<Visit>>,
     /// Until when its session is open to it.
@@ -68,9 +70,10 @@ where
 {
     if response.body().size_hint().exact().is_some() {
         // A message of known length is no stream: it is one answer, under way.
-        (terms.token, terms.visit, terms.closing) = (None, None, None);
+        (terms.token, terms.until, terms.visit, terms.closing) = (None, None, None, None);
     }
-    let free = terms.token.is_none() && terms.visit.is_none() && terms.asks.is_none();
+    let free =
+        terms.token.is_none() && terms.until.is_none() && terms.visit.is_none() && terms.asks.is_none();
     if terms.leaving == Leaving::Ends && free {
         return response.map(Carried::passed);
     }
@@ -106,7 +109,7 @@ async fn pump<B>(
     let mut rounds = terms.asks.take().map(|call| Rounds::of(terms.engine.clone(), call, events));
     let mut tap = terms.visit.clone().filter(|_| events).map(Tap::of);
     // An answer that was long in coming is looked at before any of it passes.
-    if terms.since.elapsed() >= ASK && is_revoked(&terms).await {
+    if is_over(&terms) || (terms.since.elapsed() >= ASK && is_revoked(&terms).await) {
         return cut(&closed, events, &listener);
     }
     let mut ended = pin!(end(terms.closing.take(), &terms));
@@ -184,6 +187,21 @@ async fn end(closing: Option<Closing>, terms: &Terms) {
     tokio::select! {
         () = closed => {}
         () = revoked(terms) => {}
+        () = expired(terms) => {}
+    }
+}
+
+fn is_over(terms: &Terms) -> bool {
+    terms.until.is_some_and(|until| terms.engine.now() >= until)
+}
+
+/// Returns when the access token is not good any more. By the clock and in steps: a machine that slept has waited for
+/// nothing.
+async fn expired(terms: &Terms) {
+    let Some(until) = terms.until else { return pending().await };
+    while !is_over(terms) {
+        let left = u64::try_from(until.0.saturating_sub(terms.engine.now().0)).unwrap_or_default();
+        sleep(Duration::from_secs(left.max(1)).min(ASK)).await;
     }
 }
 

@@ -10,8 +10,9 @@ use crate::bearer::{BearerChallenge, Holder, ShownToken, shown};
 use crate::call::Incoming;
 use crate::policy::{Leave, Objection, PolicyRefusal, Question};
 use crate::resource::{Policed, Resource};
-use crate::session::Session;
+use crate::session::{Session, Sighted};
 use crate::verdict::{Permit, Verdict};
+use http::HeaderMap;
 use sayso_protocol::Json;
 use sayso_protocol::message::MessageFault;
 use sayso_protocol::payload::refusal::{Code, Refusal};
@@ -75,26 +76,48 @@ impl Engine {
         let Unjudged { opened, revision, message } = said;
         let token = self.validate(resource, tokens.as_ref(), incoming).await?;
         let holder = Holder::of(&token, policy.subject_claim(&token));
-        // Where sessions are not seen to begin, none is anybody's: what is said in one stands by itself, and nobody takes
-        // back what may be another's.
-        if matches!(opened.said, Said::Cancel) && session.is_some_and(|session| !session.is_seen()) {
-            return Err(Stop::Fault(MessageFault::not_served(403, None)));
+        let headers = &incoming.head.headers;
+        // Where sessions are not seen to begin, one is known by its name alone.
+        let unseen = session.is_some_and(|session| !session.is_seen());
+        if unseen {
+            self.check_unseen(headers, holder.as_ref(), &opened)?;
         }
         let session = session.filter(|session| session.is_seen());
         // Before it is looked at whose it is: should the session end meanwhile, this is closed.
         let closing = session.map(|session| session.closing());
         check_session(session, holder.as_ref(), &opened)?;
+        let until = tokens.until(&token);
         let Some(message) = message else {
-            return Ok(Permit::policed(opened, false, holder, closing, None));
+            return Ok(Permit::policed(opened, false, holder, closing, None).lasting(until));
         };
-        let headers = &incoming.head.headers;
         let observer = self.observer.as_ref();
         let question = Question { message: &message, headers, revision, token: &token, observer };
         let leave = policy.consult(&question).await?;
+        if unseen && !self.sightings.note(headers, holder.as_ref()) {
+            return Err(anothers());
+        }
         let filter = policy.filter(&question).map(Box::new);
         let body = trimmed(&message, &opened.body, self.trims).map_err(Stop::Fault)?;
         let opened = Opened { body, ..opened };
-        Ok(Permit::policed(opened, leave == Leave::Permitted, holder, closing, filter))
+        let permit = Permit::policed(opened, leave == Leave::Permitted, holder, closing, filter);
+        Ok(permit.lasting(until))
+    }
+
+    /// A session that is known by its name alone is theirs whose message was first let through in it. Until then it is
+    /// nobody's, and nobody takes back what may be another's.
+    fn check_unseen(
+        &self,
+        headers: &HeaderMap,
+        holder: Option<&Holder>,
+        opened: &Opened,
+    ) -> Result<(), Stop> {
+        match self.sightings.of(headers, holder) {
+            Sighted::Anothers => Err(anothers()),
+            Sighted::Never if matches!(opened.said, Said::Cancel) => {
+                Err(Stop::Fault(MessageFault::not_served(403, None)))
+            }
+            Sighted::Never | Sighted::Theirs => Ok(()),
+        }
     }
 
     async fn validate(
@@ -123,6 +146,11 @@ impl Engine {
     }
 }
 
+fn anothers() -> Stop {
+    let text = "this session is another's; open one of your own";
+    Stop::Refuse(Refusal::new(Code::SessionBound, text))
+}
+
 /// A session is its holder's alone, and what is said of it is about something that is there.
 fn check_session(
     session: Option<&Arc<Session>>,
@@ -131,7 +159,7 @@ fn check_session(
 ) -> Result<(), Stop> {
     let refuse = |code, text: &'static str| Err(Stop::Refuse(Refusal::new(code, text)));
     if session.is_some_and(|session| !holder.is_some_and(|holder| session.is_of(holder))) {
-        return refuse(Code::SessionBound, "this session is another's; open one of your own");
+        return Err(anothers());
     }
     match &opened.said {
         Said::Answer(id) if !session.is_some_and(|session| session.answer(id)) => refuse(

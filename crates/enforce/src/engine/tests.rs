@@ -19,6 +19,7 @@ mod property;
 mod replayed;
 mod rounds;
 mod sessions;
+mod told;
 mod vectors;
 
 fn trade() -> Incoming {

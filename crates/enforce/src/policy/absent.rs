@@ -22,6 +22,11 @@ impl Policy {
     }
 
     /// Not at all.
+    pub fn denies_by_result(&self) -> bool {
+        match *self {}
+    }
+
+    /// Not at all.
     pub fn filters_lists(&self) -> bool {
         match *self {}
     }

@@ -5,6 +5,7 @@
 //! here or elsewhere, is not known.
 
 use super::audit::{Audit, Outcome};
+use super::denial::Denials;
 use super::filter::Filter;
 use super::mappings::{Listed, Mappings};
 use super::{Leave, Objection, PolicyRefusal, Question};
@@ -38,6 +39,20 @@ pub struct PolicySettings {
     pub filter_lists: bool,
     /// Whether what was asked about a call is logged with its values.
     pub audit_arguments: bool,
+    /// How a no is told.
+    pub denials: Denials,
+}
+
+/// That there is no yes, and what the policy engine says of it where that may be told.
+struct No {
+    fault: Fault,
+    said: Option<String>,
+}
+
+impl From<Fault> for No {
+    fn from(fault: Fault) -> Self {
+        Self { fault, said: None }
+    }
 }
 
 /// The policy of one resource. Shared by all its hosts.
@@ -48,6 +63,7 @@ pub struct Policy {
     extra_defaults: BTreeSet<String>,
     filter_lists: bool,
     pub(super) audit: Audit,
+    denials: Denials,
 }
 
 impl fmt::Debug for Policy {
@@ -62,15 +78,20 @@ impl Policy {
     /// # Errors
     /// When the settings of the mappings name a method they may not.
     pub fn new(settings: PolicySettings) -> Result<Self, Fault> {
-        let PolicySettings { mapping, mappings, point, filter_lists, audit_arguments } = settings;
+        let PolicySettings { mapping, mappings, point, filter_lists, audit_arguments, denials } = settings;
         let extra_defaults = mapping.extra_defaults.clone();
         let (engine, audit) = (Engine::new(mapping)?, Audit::new(audit_arguments));
-        Ok(Self { engine, point, mappings, extra_defaults, filter_lists, audit })
+        Ok(Self { engine, point, mappings, extra_defaults, filter_lists, audit, denials })
     }
 
     /// The mappings its server declares.
     pub fn mappings(&self) -> &Mappings {
         &self.mappings
+    }
+
+    /// Whether a call is denied by a result; a host that cannot answer a call with one cannot do that.
+    pub fn denies_by_result(&self) -> bool {
+        self.denials.as_result
     }
 
     /// Whether lists are cut; a host that does not carry answers cannot do that.
@@ -105,8 +126,8 @@ impl Policy {
                 Err(fault) => return Err(objection(&fault, question)),
             };
             self.audit.warn(operation.tool(), &asked, question.observer);
-            if let Err(fault) = self.ask(operation, &asked, question).await {
-                return Err(objection(&fault, question));
+            if let Err(no) = self.ask(operation, &asked, question).await {
+                return Err(self.object(&no, question));
             }
             if self.still_maps(operation, &asked, &listed).await {
                 return Ok(Leave::Permitted);
@@ -115,18 +136,13 @@ impl Policy {
         Err(objection(&Fault { place: String::new(), why: Why::Unlisted }, question))
     }
 
-    async fn ask(
-        &self,
-        operation: Operation<'_>,
-        asked: &Asked,
-        question: &Question<'_>,
-    ) -> Result<(), Fault> {
+    async fn ask(&self, operation: Operation<'_>, asked: &Asked, question: &Question<'_>) -> Result<(), No> {
         // Fresh for each question, and nothing of the agent's.
         let id = random_text().map_err(|_| unanswered())?;
         let began = Instant::now();
         let decided = self.decide(&asked.request, &id).await;
         let took = began.elapsed();
-        let outcome = Outcome::of(&decided);
+        let outcome = Outcome::of(decided.as_ref().err().map(|no| &no.fault));
         self.audit.tell(&id, operation, asked, outcome, took);
         if let Some(observer) = question.observer {
             observer.consulted(outcome.as_str(), took);
@@ -135,9 +151,23 @@ impl Policy {
     }
 
     /// The answer to one request, yes or no.
-    async fn decide(&self, request: &Request, id: &str) -> Result<(), Fault> {
+    async fn decide(&self, request: &Request, id: &str) -> Result<(), No> {
         let answer = timeout(LONGEST, self.point.decide(request, id)).await;
-        answer.unwrap_or_else(|_| Err(unanswered()))?.permit().map(|_| ())
+        let decisions = answer.unwrap_or_else(|_| Err(unanswered()))?;
+        let no = |fault| No { said: self.denials.said(&decisions), fault };
+        decisions.permit().map(drop).map_err(no)
+    }
+
+    /// A no as it is told.
+    fn object(&self, No { fault, said }: &No, question: &Question<'_>) -> Objection {
+        let told = refusal(fault, question.message.request_id());
+        let message = said.as_ref().map_or_else(|| fault.message(), |said| fault.message_saying(said));
+        let id = question.message.request_id();
+        let call = if let Message::Request(request) = question.message { request.call() } else { None };
+        let result = id.filter(|_| self.denials.as_result && call.is_some());
+        let result = result.and_then(|id| fault.tool_result_saying(id, &message));
+        let body = Bytes::from(result.unwrap_or_else(|| fault.answer(id, &message)));
+        Objection::Policy(Box::new(PolicyRefusal { message, body, ..told }))
     }
 
     /// Whether what was asked is what would be asked now.

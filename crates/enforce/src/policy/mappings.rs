@@ -15,7 +15,10 @@ use tokio::time::Instant;
 
 /// How long a listing is used of a server that does not say how long it holds.
 const USUAL: Duration = Duration::from_secs(60);
-/// How long any listing is used, whatever its server says.
+/// How long any listing is used that the server does not say has changed: a call that had it made must not find it over,
+/// nor every call make one.
+const SHORTEST: Duration = Duration::from_secs(1);
+/// How long any listing is used at most, whatever its server says.
 const LONGEST: Duration = Duration::from_secs(600);
 
 /// Whoever asks the server for its tools.
@@ -80,7 +83,7 @@ impl Mappings {
     /// When these are not all the pages of one listing.
     pub fn fixed(pages: &[Json]) -> Result<Self, NotAListing> {
         let mappings = Self::unknown();
-        let listed = read(pages, 0, i64::MAX)?;
+        let listed = read(pages, 0)?;
         mappings.state().listed = Some(Arc::new(listed));
         Ok(mappings)
     }
@@ -126,15 +129,15 @@ impl Mappings {
             return Arc::new(Listed::nothing());
         }
         let changes = lister.changes();
-        let pages = lister.list().await;
-        match pages.map(|pages| read(&pages, changes, self.until(&pages))) {
-            Some(Ok(listed)) => self.keep(listed),
-            Some(Err(fault)) => {
+        let Some(pages) = lister.list().await else {
+            tracing::warn!("mappings.unknown: the server does not list its tools");
+            return self.fail();
+        };
+        match read(&pages, changes) {
+            // From when it can be used: what it declares was compiled meanwhile.
+            Ok(listed) => self.keep(Listed { fresh_until: self.until(&pages), ..listed }),
+            Err(fault) => {
                 tracing::warn!("mappings.unknown: what the server lists is no listing: {fault}");
-                self.fail()
-            }
-            None => {
-                tracing::warn!("mappings.unknown: the server does not list its tools");
                 self.fail()
             }
         }
@@ -154,7 +157,7 @@ impl Mappings {
         let milliseconds = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         let (usual, longest) = (milliseconds(USUAL), milliseconds(LONGEST));
         let holds = pages.iter().map(|page| lifetime(page, usual, longest)).min().unwrap_or(usual);
-        self.now().saturating_add(holds)
+        self.now().saturating_add(holds.max(milliseconds(SHORTEST)))
     }
 
     fn keep(&self, listed: Listed) -> Arc<Listed> {
@@ -195,13 +198,15 @@ impl Mappings {
     }
 }
 
-fn read(pages: &[Json], changes: u64, fresh_until: i64) -> Result<Listed, NotAListing> {
-    let registry = Registry::read(&pages.iter().collect::<Vec<_>>(), fresh_until)?;
+/// A listing that holds for ever. When it is over is asked before it is used, so that it is not over halfway through a call;
+/// after a permit it is asked again.
+fn read(pages: &[Json], changes: u64) -> Result<Listed, NotAListing> {
+    let registry = Registry::read(&pages.iter().collect::<Vec<_>>(), i64::MAX)?;
     let tools = pages.iter().filter_map(|page| page.get("tools").and_then(Json::as_array)).flatten();
     let mirrored = tools.filter_map(|tool| {
         let name = tool.get("name").and_then(Json::as_str)?;
         // A schema that breaks the rules of mirroring names no header that a client would send.
         Some((name.to_owned(), mirrors(tool.get("inputSchema")?).ok()?))
     });
-    Ok(Listed { registry, mirrors: mirrored.collect(), changes, fresh_until })
+    Ok(Listed { registry, mirrors: mirrored.collect(), changes, fresh_until: i64::MAX })
 }

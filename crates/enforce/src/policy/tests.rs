@@ -42,6 +42,25 @@ async fn a_listing_is_learnt_when_it_is_needed_and_kept_while_it_holds() {
     assert_eq!(lists.asked(), 3);
 }
 
+// LST-08: what a server says holds for a moment holds for the call that had it asked, and for those of the same second.
+#[tokio::test(start_paused = true)]
+async fn a_listing_holds_for_a_second_at_least() {
+    for ttl in [1, 20, 999] {
+        let lists = Lists::these(&[&PLAIN.replace("]}", &format!(r#"],"ttlMs":{ttl}}}"#))]);
+        let mappings = learning(&lists);
+        let listed = mappings.current().await;
+        tokio::time::advance(Duration::from_millis(990)).await;
+        assert!(
+            listed.registry.declared("a", mappings.now()).is_ok() && declared(&mappings, "a").await.is_ok()
+        );
+        assert_eq!(lists.asked(), 1, "{ttl}");
+        tokio::time::advance(Duration::from_millis(20)).await;
+        assert!(listed.registry.declared("a", mappings.now()).is_ok(), "a call that has it goes on with it");
+        assert!(declared(&mappings, "a").await.is_ok());
+        assert_eq!(lists.asked(), 2, "{ttl}");
+    }
+}
+
 // COAZ-FW-46, D-36, LST-03: what cannot be learnt is not known, whatever was known before.
 #[tokio::test(start_paused = true)]
 async fn a_listing_that_is_over_is_never_used_again() {

@@ -10,8 +10,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use http_body_util::BodyExt as _;
 use sayso_enforce::authority::keys::KnownKeys;
 use sayso_enforce::listing::Reader;
+use sayso_enforce::policy::scripted::{Point, Script};
 use sayso_enforce::resource::ToolSettings;
-use sayso_enforce::{Enforcement, ServerConfig, ServerResource};
+use sayso_enforce::{BadServer, Enforcement, ServerConfig, ServerResource};
 use sayso_protocol::payload::edition::Edition;
 use sayso_protocol::sig::{self, Facts, SignOptions};
 use serde_json::Value;
@@ -207,10 +208,33 @@ fn tool(name: &str, scope: &str, single_use: bool) -> ToolSettings {
     }
 }
 
+pub(super) fn authorizer(resources: Vec<ServerResource>, whole: Whole) -> Result<ExtAuthz, BadServer> {
+    let keys = Arc::new(KnownKeys(vec![key(0x11).verifying().clone()]));
+    let config = ServerConfig {
+        public_url: format!("http://{HOST}"),
+        hosts: Vec::new(),
+        key: key(0x44),
+        readers: vec![Reader { issuer: "https://as.example.test".into(), keys }],
+        resources,
+        body_limit: LIMIT,
+    };
+    // The replay cache starts a little in the past, so that signatures made at any time of a test are its own.
+    let first = AtomicU64::new(0);
+    let clock = move || if first.fetch_add(1, Ordering::SeqCst) == 0 { NOW.plus(-300) } else { NOW };
+    ExtAuthz::new(config, whole, Outward::default(), Arc::new(clock), None)
+}
+
 impl House {
     /// Behind a gateway that says itself whether it cut a body.
     pub(super) fn open() -> Self {
         Self::believing(Whole::ByFlag)
+    }
+
+    /// Before a policy alone, as this decision point decides.
+    pub(super) fn policed(point: &Arc<Point>, script: Script) -> Self {
+        let authority = Arc::new(Scripted::default());
+        let resource = ServerResource::policed("/mcp", script.policed(point)).unwrap();
+        Self { authority, authorizer: authorizer(vec![resource], Whole::ByFlag).unwrap() }
     }
 
     pub(super) fn believing(whole: Whole) -> Self {
@@ -233,20 +257,7 @@ impl House {
             accept_uncovered_body: false,
             serve_query: false,
         };
-        let keys = Arc::new(KnownKeys(vec![key(0x11).verifying().clone()]));
-        let config = ServerConfig {
-            public_url: format!("http://{HOST}"),
-            hosts: Vec::new(),
-            key: key(0x44),
-            readers: vec![Reader { issuer: "https://as.example.test".into(), keys }],
-            resources: vec![resource],
-            body_limit: LIMIT,
-        };
-        // The replay cache starts a little in the past, so that signatures made at any time of a test are its own.
-        let first = AtomicU64::new(0);
-        let clock = move || if first.fetch_add(1, Ordering::SeqCst) == 0 { NOW.plus(-300) } else { NOW };
-        let authorizer = ExtAuthz::new(config, whole, Outward::default(), Arc::new(clock), None).unwrap();
-        Self { authority, authorizer }
+        Self { authority, authorizer: authorizer(vec![resource], whole).unwrap() }
     }
 
     pub(super) async fn ask(&self, door: Door, request: &Request) -> Said {

@@ -134,7 +134,7 @@ async fn a_call_that_is_refused_leaves_a_session_as_it_was() {
     for door in DOORS {
         let house = House::open();
         let trade = || call("execute_trade", TRADE, "s");
-        assert_eq!(house.ask(door, &trade().signed("reader")).await.status, 403);
+        assert_eq!(house.ask(door, &trade().signed("reader")).await.status, 401);
         unserved_still(&house, door).await;
         assert_eq!(house.ask(door, &trade().signed("trade-1")).await.status, 200);
         assert_eq!(

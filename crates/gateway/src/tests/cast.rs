@@ -2,11 +2,11 @@
 
 use super::wire::{Request, Response};
 use crate::{Gateway, GatewayConfig, ResourceConfig, UpstreamConfig, serve};
-use sayso_enforce::Authority;
-use sayso_enforce::ServerResource;
 use sayso_enforce::authority::keys::KnownKeys;
 use sayso_enforce::listing::Reader;
+use sayso_enforce::policy::scripted::{Point, Script};
 use sayso_enforce::resource::ToolSettings;
+use sayso_enforce::{Authority, Clock, ServerResource};
 use sayso_protocol::payload::edition::Edition;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -149,6 +149,16 @@ pub(super) fn resource(
     ResourceConfig { resource, upstream: upstream.into() }
 }
 
+/// What a policy alone protects, as this decision point decides.
+pub(super) fn policed(
+    point: &Arc<Point>,
+    script: Script,
+    upstream: impl Into<UpstreamConfig>,
+) -> ResourceConfig {
+    let resource = ServerResource::policed("/mcp", script.policed(point)).unwrap();
+    ResourceConfig { resource, upstream: upstream.into() }
+}
+
 pub(super) fn config(resources: Vec<ResourceConfig>) -> GatewayConfig {
     let keys = Arc::new(KnownKeys(vec![key(0x11).verifying().clone()]));
     GatewayConfig {
@@ -176,7 +186,16 @@ impl House {
         // The replay cache starts a little in the past, so that signatures made at any time of a test are its own.
         let first = AtomicU64::new(0);
         let clock = move || if first.fetch_add(1, Ordering::SeqCst) == 0 { NOW.plus(-300) } else { NOW };
-        let gateway = Gateway::new(config, Arc::new(clock)).unwrap();
+        Self::by(Arc::new(clock), canary, authority, config).await
+    }
+
+    pub(super) async fn by(
+        clock: Clock,
+        canary: Arc<Canary>,
+        authority: Arc<Scripted>,
+        config: GatewayConfig,
+    ) -> Self {
+        let gateway = Gateway::new(config, clock).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let handle = gateway.clone();

@@ -2,6 +2,7 @@
 
 mod bound;
 pub(super) mod cast;
+mod expiring;
 mod server;
 mod streams;
 

@@ -18,17 +18,16 @@ pub(super) async fn ask(
     most: usize,
     at_once: usize,
 ) -> Result<Decisions, Trouble> {
-    let lasting = |why| Trouble { fault: fault(why), down: false };
     if several.evaluations.len() > most {
         tracing::warn!(asked = several.evaluations.len(), most, "pdp.too_many_singles");
-        return Err(Trouble::none(false));
+        return Err(Trouble::not_asked(super::NONE));
     }
     // A part that neither an entry nor the top has: the engine does not make such requests.
-    let singles = several.singles().map_err(|_| lasting(Why::Missing))?;
+    let singles = several.singles().map_err(|_| Trouble::not_asked(Why::Missing))?;
     let (at_once, stops) = match several.semantic() {
         Some(Semantic::ExecuteAll) => (at_once, false),
         Some(Semantic::DenyOnFirstDeny) => (1, true),
-        Some(Semantic::PermitOnFirstPermit) | None => return Err(lasting(Why::Semantic)),
+        Some(Semantic::PermitOnFirstPermit) | None => return Err(Trouble::not_asked(Why::Semantic)),
     };
     let numbered = singles.enumerate();
     let mut answers =
@@ -38,7 +37,7 @@ pub(super) async fn ask(
         let denied = decisions.iter().any(|decision| !decision.decision);
         match answer {
             Ok(decision) => decisions.push(decision),
-            Err(trouble) if denied => return Err(Trouble { fault: fault(Why::Policy), down: trouble.down }),
+            Err(trouble) if denied => return Err(Trouble { fault: fault(Why::Policy), ..trouble }),
             Err(trouble) => return Err(trouble),
         }
         if stops && decisions.last().is_some_and(|last| !last.decision) {

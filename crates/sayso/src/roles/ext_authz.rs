@@ -1,7 +1,8 @@
 //! `sayso ext-authz`: the enforcement point of a gateway that asks before it forwards, over HTTP or over gRPC.
 //!
 //! It is the resource server its public URL names, like the gateway: the key is kept under the same name, so that one
-//! data folder is one identity (D-15). What is behind the gateway is the gateway's to know.
+//! data folder is one identity (D-15). What is behind the gateway is the gateway's to know, but for the tools of a server whose
+//! mappings a policy needs: those are asked for here.
 
 use super::gateway::BODY_LIMIT;
 use super::introducer::Introducer;
@@ -13,10 +14,12 @@ use crate::policed::Policies;
 use crate::settings::Settings;
 use crate::tables::ResourceTable;
 use anyhow::{Context as _, bail};
-use sayso_enforce::ServerConfig;
+use sayso_enforce::{ServerConfig, ServerResource};
 use sayso_ext_authz::{ExtAuthz, Outward, Whole, serve_grpc, serve_http};
+use sayso_gateway::Upstream;
 use sayso_protocol::SigningKey;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -59,9 +62,10 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
     let listening = Listening::bind(&settings).await?;
     let mut metrics = Metrics::new();
     let (key, _) = home.key("gateway")?;
-    let mut policies = Policies::of(&settings, &url);
+    let mut policies = Policies::read(&settings, &url)?;
+    let servers = Servers::of(&tables.resource, &url)?;
     let (authorizer, introducers) =
-        assemble(&settings, &tables.resource, &mut policies, &url, key, &mut metrics)?;
+        assemble(&settings, &tables.resource, &mut policies, &servers, (&url, key), &mut metrics)?;
     policies.prepare().await?;
     let resources = super::server::urls(&tables.resource, &url);
     let here = format!("http://{}", http.local_addr()?);
@@ -79,14 +83,15 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
     let serving = tokio::spawn(serve_http(http, authorizer.clone(), until(&stopped)));
     let answering = tokio::spawn(serve_grpc(grpc, authorizer, until(&stopped)));
     // The documents an authority reads before it answers are published by now, here or by a gateway of ours.
-    let introducing: Vec<_> = introducers.into_iter().map(|one| tokio::spawn(one.run())).collect();
+    let mut going: Vec<_> = introducers.into_iter().map(|one| tokio::spawn(one.run())).collect();
+    going.extend(servers.attend());
     let showing = tokio::spawn(metrics::serve(metrics, listening, until(&stopped)));
     let sentence =
         format!("checks for {url} are answered at {} and over gRPC at {}", ready.check, ready.grpc);
     command.announce(&home, &ready, &sentence)?;
     interrupted.await;
     let _ = stop.send(true);
-    introducing.iter().for_each(JoinHandle::abort);
+    going.iter().for_each(JoinHandle::abort);
     serving.await?;
     answering.await?;
     showing.await?;
@@ -96,30 +101,22 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
 fn assemble(
     settings: &Settings,
     tables: &[ResourceTable],
-    policies: &mut Policies<'_>,
-    url: &str,
-    key: SigningKey,
+    policies: &mut Policies,
+    servers: &Servers,
+    (url, key): (&str, SigningKey),
     metrics: &mut Metrics,
 ) -> anyhow::Result<(ExtAuthz, Vec<Introducer>)> {
     let asking = Asking::of(url, &key, tables)?;
     let resource = |table: &ResourceTable| {
-        if table.upstream.is_some() || table.upstream_stdio.is_some() {
-            bail!("the `upstream` of {} is the gateway's to know here; leave it out", table.path);
-        }
         if table.discover {
             bail!(
-                "{} cannot `discover`: nobody here sees its server. Name its [[resource.tools]]",
+                "{} cannot `discover`: nobody here follows its server. Name its [[resource.tools]]",
                 table.path
             );
         }
-        if table.asked()?.asks_policy() && table.mappings.is_none() {
-            bail!(
-                "nobody here can ask the server of {} what its tools declare: say `mappings`, a file with its tools/list, or \
-                 \"none\"",
-                table.path
-            );
-        }
-        asking.resource(table, settings, policies)
+        let resource = asking.resource(table, settings, policies)?;
+        servers.teach(&resource);
+        Ok(resource)
     };
     let config = ServerConfig {
         public_url: url.to_owned(),
@@ -135,4 +132,52 @@ fn assemble(
     let whole = if settings.parse("ext_authz.partial_body_flag")? { Whole::ByFlag } else { Whole::ByLength };
     let authorizer = ExtAuthz::new(config, whole, outward, Arc::new(clock::now), Some(metrics.decisions()))?;
     Ok((authorizer, asking.introducers(settings.parse("gateway.ask_again")?)?))
+}
+
+/// The servers that are asked for their tools here, and for nothing else: calls reach them by way of the gateway that asks.
+struct Servers(BTreeMap<String, Upstream>);
+
+impl Servers {
+    fn of(tables: &[ResourceTable], url: &str) -> anyhow::Result<Self> {
+        let mut servers = BTreeMap::new();
+        for table in tables {
+            let path = &table.path;
+            let asks = table.asked()?.asks_policy();
+            match (asks, table.upstream.is_some(), table.mappings.is_some()) {
+                _ if table.upstream_stdio.is_some() => {
+                    bail!("the `upstream_stdio` of {path} is the gateway's to run; leave it out")
+                }
+                (false, true, _) => {
+                    bail!("the `upstream` of {path} is the gateway's to know here; leave it out")
+                }
+                (true, true, true) => bail!(
+                    "{path} has `mappings`, so that its server need not be asked, and an `upstream` to ask; leave one of them \
+                     out"
+                ),
+                (true, false, false) => bail!(
+                    "say what the tools of {path} declare: `upstream`, where its server is to be asked, or `mappings`, a file \
+                     with its tools/list, or \"none\""
+                ),
+                (true, true, false) => {
+                    let upstream = Upstream::open(super::gateway::behind(table, url)?);
+                    servers.insert(path.clone(), upstream.with_context(|| format!("`upstream` of {path}"))?);
+                }
+                (true, false, true) | (false, false, _) => {}
+            }
+        }
+        Ok(Self(servers))
+    }
+
+    /// Tells a resource's policy whom to ask for the mappings.
+    fn teach(&self, resource: &ServerResource) {
+        if let (Some(policy), Some(server)) = (resource.enforcement.policy(), self.0.get(&resource.path)) {
+            policy.mappings().learn_from(Arc::new(server.clone()));
+        }
+    }
+
+    /// Listens to each for the moment that it says that its tools changed.
+    fn attend(self) -> Vec<JoinHandle<()>> {
+        let listen = |server: Upstream| tokio::spawn(async move { server.attend().await });
+        self.0.into_values().map(listen).collect()
+    }
 }

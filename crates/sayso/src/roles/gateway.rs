@@ -52,7 +52,7 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
     let listening = Listening::bind(&settings).await?;
     let mut metrics = Metrics::new();
     let (key, _) = home.key("gateway")?;
-    let mut policies = Policies::of(&settings, &url);
+    let mut policies = Policies::read(&settings, &url)?;
     let (gateway, introducers) =
         assemble(&settings, &tables.resource, &mut policies, &url, key, &mut metrics)?;
     policies.prepare().await?;
@@ -95,7 +95,7 @@ pub(crate) fn warn_of_nothing(asked: Asked, path: &str) {
 fn assemble(
     settings: &Settings,
     tables: &[ResourceTable],
-    policies: &mut Policies<'_>,
+    policies: &mut Policies,
     url: &str,
     key: SigningKey,
     metrics: &mut Metrics,
@@ -149,7 +149,7 @@ fn listeners(tables: &[ResourceTable], gateway: &Gateway) -> anyhow::Result<Vec<
 }
 
 /// The server behind a resource.
-fn behind(table: &ResourceTable, url: &str) -> anyhow::Result<UpstreamConfig> {
+pub(super) fn behind(table: &ResourceTable, url: &str) -> anyhow::Result<UpstreamConfig> {
     let path = &table.path;
     match (&table.upstream, &table.upstream_stdio) {
         (Some(_), Some(_)) => {

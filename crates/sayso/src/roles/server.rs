@@ -52,7 +52,7 @@ impl<'a> Asking<'a> {
         &self,
         table: &ResourceTable,
         settings: &Settings,
-        policies: &mut Policies<'_>,
+        policies: &mut Policies,
     ) -> anyhow::Result<ServerResource> {
         warn_of_nothing(table.asked()?, &table.path);
         let url = format!("{}{}", self.client_id, table.path);

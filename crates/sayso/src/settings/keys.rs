@@ -100,6 +100,16 @@ pub(super) const KEYS: &[Key] = &[
         default: "false",
         help: "whether the log has what a policy engine was asked, values and all",
     },
+    Key {
+        name: "gateway.denials",
+        default: "error",
+        help: "how a denied call of a tool is answered: error, or tool_result",
+    },
+    Key {
+        name: "gateway.denial_text",
+        default: "",
+        help: "member of a policy engine's context whose text a denial repeats, as in reason_user.en; none when unset",
+    },
     Key { name: "pdp.url", default: "", help: "the policy engine's https URL, as its metadata names it" },
     Key {
         name: "pdp.policies",
@@ -124,7 +134,7 @@ pub(super) const KEYS: &[Key] = &[
     Key {
         name: "oauth.jwks_uri",
         default: "",
-        help: "where the keys of the one issuer are, when its metadata does not say",
+        help: "where the keys of the one issuer are; of several, ISSUER and URL with a space between, comma-separated",
     },
     Key {
         name: "oauth.audience",
@@ -198,7 +208,7 @@ pub(super) const KEYS: &[Key] = &[
 ];
 
 /// Keys whose value is a list.
-pub(super) const LISTS: [&str; 10] = [
+pub(super) const LISTS: [&str; 11] = [
     "authority.trusted_agent_issuers",
     "gateway.allowed_origins",
     "gateway.upstream_env",
@@ -207,6 +217,7 @@ pub(super) const LISTS: [&str; 10] = [
     "ext_authz.pass_headers",
     "gateway.extra_defaults",
     "oauth.issuers",
+    "oauth.jwks_uri",
     "oauth.audience",
     "oauth.algorithms",
 ];

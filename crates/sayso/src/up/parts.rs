@@ -64,6 +64,7 @@ impl Wanted {
         settings.whole("authority.interval", roles::authority::INTERVAL)?;
         settings.parse::<bool>("authority.require_signed_polls")?;
         settings.parse::<bool>("gateway.ask_again")?;
+        Policies::read(settings, settings.text("gateway.public_url").unwrap_or("http://"))?;
         roles::store_file(settings)?;
         doors::check(settings)?;
         Address::read(settings, "metrics")?;
@@ -264,7 +265,7 @@ fn looked_after(asked: Asked, watched: Option<Watched>) -> (Option<Watched>, Opt
 
 /// Who is asked, ready to be.
 async fn enforcement(wanted: &Wanted, settings: &Settings, gateway_url: &str) -> anyhow::Result<Enforcement> {
-    let mut policies = Policies::of(settings, gateway_url);
+    let mut policies = Policies::read(settings, gateway_url)?;
     let enforcement = policies.enforcement(wanted.asked, &format!("{gateway_url}/mcp"), &wanted.wishes)?;
     policies.prepare().await?;
     Ok(enforcement)

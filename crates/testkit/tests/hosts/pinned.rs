@@ -2,10 +2,14 @@
 //! that sees HTTP.
 
 use super::authority::Stub;
-use super::standing::{self, Standing, call, reading, signed};
-use super::vectors::{STAGE, Stage};
+use super::standing::{self, Standing, call, reading, signed, signed_by, with};
+use super::vectors::{self, PUBLIC, STAGE, Stage};
+use bytes::Bytes;
+use http::Request;
 use sayso_enforce::Authority;
 use sayso_enforce::consequence::Consequence;
+use sayso_protocol::envelope::rfc9728;
+use sayso_protocol::payload::metadata::KeySet;
 use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -75,5 +79,48 @@ async fn after_an_outage_the_same_request_is_good_at_every_host() {
         assert_eq!(host.reached(), 1, "{}", host.name);
         let again = host.send(proven).await;
         assert_eq!((again.error(), host.reached()), ("invalid_token".into(), 1), "{}", host.name);
+    }
+}
+
+// FED-03, FED-04, FED-12, D-30: what is declared stands in the public document, in its signed copy and in her listing, at every
+// host that publishes, and is what the host decides by.
+#[tokio::test]
+async fn a_declared_class_is_published_where_it_is_decided_by() {
+    for class in Consequence::ALL {
+        let stage = Stage { declared: Some((class, PIN)), ..STAGE };
+        let (_, hosts) = hosts(&stage, &reading()).await;
+        for host in hosts.iter().filter(|host| host.name != "checked over grpc") {
+            let asked = |path: &str| {
+                let mut request = Request::new(Bytes::new());
+                *request.uri_mut() = path.parse().unwrap();
+                with(&mut request, "host", "gw.example.test");
+                request
+            };
+            let keys = host.send(asked("/jwks")).await;
+            let keys: KeySet = serde_json::from_slice(&keys.body).unwrap();
+            let published = host.send(asked("/.well-known/oauth-protected-resource/mcp")).await;
+            let url = format!("{PUBLIC}/mcp");
+            let signed =
+                rfc9728::read(&published.body, &url).unwrap().trust(&keys.keys(), STAGE.now).unwrap();
+            let plain = published.json()["tool_surfaces"].clone();
+            assert_eq!(
+                serde_json::to_value(&signed.metadata().unwrap().tool_surfaces).unwrap(),
+                plain,
+                "{}",
+                host.name
+            );
+            let query = signed_by(asked("/owner-resources"), &vectors::authority_key(), None);
+            let listed = host.send(query).await.json()["resources"].clone();
+            for (said, what) in [(&plain, "document"), (&listed, "listing")] {
+                let said = said.as_array().unwrap();
+                assert_eq!(said.len(), 2, "{what} at {}", host.name);
+                assert!(
+                    said.iter().all(|one| one["consequence"] == class.as_str()),
+                    "{what} at {}",
+                    host.name
+                );
+            }
+            assert!(listed.as_array().unwrap().iter().all(|one| one["definition"] == PIN), "{}", host.name);
+        }
     }
 }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use sayso_coaz::answer::{AnswerFault, Decision, Decisions};
 use sayso_coaz::authzen::{Object, Request};
 use sayso_coaz::{Deciding, DecisionPoint, Fault, Settings, Why};
-use sayso_enforce::policy::{Mappings, Policy, PolicySettings};
+use sayso_enforce::policy::{Denials, Mappings, Policy, PolicySettings};
 use sayso_enforce::{AccessTokens, Enforcement, Policed, TokenFault};
 use sayso_protocol::json::Limits;
 use sayso_protocol::{Json, Timestamp};
@@ -45,6 +45,7 @@ impl Scripted {
             point: self.clone(),
             filter_lists: false,
             audit_arguments: false,
+            denials: Denials::default(),
         };
         let policy = Arc::new(Policy::new(settings).unwrap());
         match self.alone {

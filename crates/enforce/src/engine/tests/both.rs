@@ -107,6 +107,7 @@ async fn a_policy_that_does_not_answer_is_none() {
         point: Arc::new(Silent),
         filter_lists: false,
         audit_arguments: false,
+        denials: crate::policy::Denials::default(),
     };
     let policy = Arc::new(crate::policy::Policy::new(settings_of).unwrap());
     let enforcement = Enforcement::UmaAndCoaz(policy);

@@ -6,7 +6,9 @@ use super::*;
 use crate::access_token::AccessTokens;
 use crate::bearer::Holder;
 use crate::policy::Mappings;
-use crate::scripted_policy::{Lists, Point, SERVER, Says, Tokens, asks, by, claiming, json, policed, policy};
+use crate::scripted_policy::{
+    Lists, Point, SERVER, Says, Script, Tokens, asks, by, claiming, json, policed, policy,
+};
 use http::Method;
 use serde_json::json as value;
 
@@ -15,7 +17,7 @@ pub(super) struct Stage {
     pub(super) point: Arc<Point>,
 }
 
-fn stage(says: Says) -> Stage {
+pub(super) fn stage(says: Says) -> Stage {
     with(says, Mappings::undeclared(), &[])
 }
 
@@ -25,13 +27,20 @@ pub(super) fn with(says: Says, mappings: Mappings, extra: &[&str]) -> Stage {
     Stage { scene, point }
 }
 
+/// One whose policy is like this.
+pub(super) fn like(says: Says, script: Script) -> Stage {
+    let point = Point::saying(says);
+    let scene = Scene::of(reusable(), policed(script.by(&point)));
+    Stage { scene, point }
+}
+
 impl Stage {
-    async fn told(&self, incoming: &Incoming) -> String {
+    pub(super) async fn told(&self, incoming: &Incoming) -> String {
         told(&self.scene.decide(incoming).await)
     }
 
     /// The answer of a message that a policy is in the way of.
-    async fn answer(&self, incoming: &Incoming) -> serde_json::Value {
+    pub(super) async fn answer(&self, incoming: &Incoming) -> serde_json::Value {
         match self.scene.decide(incoming).await {
             Verdict::Policy(refusal) => {
                 assert_eq!(refusal.status(), 200);
@@ -42,11 +51,11 @@ impl Stage {
     }
 }
 
-fn weather() -> Incoming {
+pub(super) fn weather() -> Incoming {
     by(call("get_weather", r#"{"zip":"10115"}"#), "ann")
 }
 
-fn older(method: &str, params: &str) -> Incoming {
+pub(super) fn older(method: &str, params: &str) -> Incoming {
     let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
     let mut incoming = by(post(body, method, None), "ann");
     incoming.head.headers.insert("mcp-protocol-version", HeaderValue::from_static("2025-11-25"));

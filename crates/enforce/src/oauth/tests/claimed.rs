@@ -215,3 +215,20 @@ async fn algorithms_can_be_fewer() {
     let token = Signer::p256().token("ES256", &header("ES256", "p256"), &claims());
     assert!(validate(&tokens, &token).await.is_ok());
 }
+
+// D-13: what a token opened lasts as long as the token would be taken, to the second.
+#[tokio::test]
+async fn until_when_a_token_is_good_is_the_first_second_at_which_it_is_not_taken() {
+    let web = web();
+    for skew in [0, 60] {
+        let tokens = JwtTokens::new(&JwtSettings { skew, ..settings() }, web.clone()).unwrap();
+        for expires in [json!(NOW.0 + 30), json!(1_790_000_030.9)] {
+            let claims = judged(&tokens, &with("exp", expires.clone())).await.unwrap();
+            let until = tokens.until(&claims).unwrap();
+            let token = Signer::ed().token("EdDSA", &header("EdDSA", "ed"), &with("exp", expires));
+            assert!(tokens.validate(&token, until.plus(-1)).await.is_ok(), "{skew}");
+            assert!(tokens.validate(&token, until).await.is_err(), "{skew}");
+        }
+        assert_eq!(tokens.until(&Json::from(json!({}))), None);
+    }
+}

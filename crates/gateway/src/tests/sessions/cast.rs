@@ -1,11 +1,14 @@
 //! A gateway before an older server, and the requests of older clients.
 
-use super::super::cast::{Canary, House, PUBLIC};
+use super::super::cast::{Canary, House, PUBLIC, Scripted, config, policed};
 use super::super::wire::{Request, Response};
 use super::server::Server;
+use sayso_enforce::policy::scripted::{Point, Says, Script};
+use sayso_protocol::Timestamp;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -65,6 +68,17 @@ impl Legacy {
     pub(super) async fn before(sessionless: bool) -> Self {
         let (server, address) = Server::open(sessionless).await;
         Self::at(server, address).await
+    }
+
+    /// Before a policy alone that lets everything pass, by this clock.
+    pub(super) async fn policed(now: &Arc<AtomicI64>, sessionless: bool) -> Self {
+        let (server, address) = Server::open(sessionless).await;
+        let resource = policed(&Point::saying(Says::Yes), Script::default(), format!("http://{address}/mcp"));
+        let (canary, authority) = (Arc::new(Canary::default()), Arc::new(Scripted::default()));
+        let now = Arc::clone(now);
+        let clock = move || Timestamp(now.load(Ordering::SeqCst));
+        let house = House::by(Arc::new(clock), canary, authority, config(vec![resource])).await;
+        Self { house, server, address }
     }
 
     async fn at(server: Arc<Server>, address: SocketAddr) -> Self {

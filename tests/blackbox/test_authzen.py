@@ -1,80 +1,49 @@
 """What a policy decision point of OpenID AuthZEN 1.0 has to answer to be certified for single decisions, for several, and
 for its metadata. Any can be tried: AUTHZEN_PDP_URL names it and AUTHZEN_PDP_TOKEN what it is shown as a bearer token; it
-has to be loaded with the fixture below first. Without them it is `sayso pdp` over `data/authzen`.
+has to be loaded with the fixture below first. Without them it is `sayso pdp` over `data/authzen`, and one by others over
+`engines/policies`, which is known to answer some of it otherwise. Search is in `test_authzen_search.py`.
 
 The fixture: users `alice` and `bob`; records `record-1` and `record-2`; actions `read`, `write` and `delete`. On
 `record-1` alice reads and writes, bob reads and does not write. Nobody writes a record whose status is archived, but a user
 whose role is admin does. Alice deletes `record-1` where the action says that it is soft, and not where it is not."""
 
 import json
-import os
 import secrets
 from urllib.parse import urlsplit
 
 import pytest
 
-from cast import Process
+from points import JSON, TRIED, expect_lacking, opened
 from stock import HERE
-from wire import send
+from wire import send, unb64
 
-JSON = ("Content-Type", "application/json")
 ALICE, BOB = {"type": "user", "id": "alice"}, {"type": "user", "id": "bob"}
 FIRST, SECOND = {"type": "record", "id": "record-1"}, {"type": "record", "id": "record-2"}
 READ, WRITE = {"name": "read"}, {"name": "write"}
 ARCHIVED = SECOND | {"properties": {"status": "archived"}}
 ACTIVE = FIRST | {"properties": {"status": "active"}}
 ADMIN = BOB | {"properties": {"role": "admin"}}
+# What the other engine answers otherwise, by the test and a part of its case.
+LACKING = {
+    ("test_properties_decide", "subject2"): "it hears of no properties of an action",
+    ("test_what_is_more_than_needed_is_passed_over", ""): "it refuses members that it does not know",
+    ("test_what_is_no_json_is_400", "another type"): "it takes any media type",
+    ("test_a_request_keeps_its_name", ""): "it does not send X-Request-ID back",
+    ("test_an_entry_that_is_none_is_a_no_in_its_place", ""): "it refuses the whole request",
+    ("test_nothing_is_put_together_of_two_parts", ""): "it refuses the whole request",
+    ("test_without_entries_it_is_one_decision", ""): "it wants entries",
+}
 
 
-class Engine:
-    """A decision point, by its URL. Its endpoints are those of its metadata, or the usual ones where it has none."""
-
-    def __init__(self, url, token=None):
-        self.url, self.headers = url.rstrip("/"), [("Authorization", f"Bearer {token}")] if token else []
-        parts = urlsplit(self.url)
-        self.metadata_url = f"{parts.scheme}://{parts.netloc}/.well-known/authzen-configuration{parts.path}"
-        found = send("GET", self.metadata_url)
-        self.metadata = found.json() if found.status == 200 else {}
-        self.single = self.metadata.get("access_evaluation_endpoint", self.url + "/access/v1/evaluation")
-        self.batch = self.metadata.get("access_evaluations_endpoint", self.url + "/access/v1/evaluations")
-
-    def post(self, url, body, *headers):
-        body = body if isinstance(body, bytes) else json.dumps(body).encode()
-        return send("POST", url, [*(headers or (JSON,)), *self.headers], body)
-
-    def ask(self, url, body):
-        response = self.post(url, body)
-        assert response.status == 200, response
-        assert response.header("content-type").split(";")[0].strip() == "application/json", response.headers
-        return response.json()
-
-    def decide(self, **request):
-        answer = self.ask(self.single, request)
-        assert isinstance(answer["decision"], bool)
-        assert isinstance(answer.get("context", {}), dict)
-        return answer["decision"]
-
-    def decide_each(self, evaluations, **request):
-        answer = self.ask(self.batch, request | {"evaluations": evaluations})
-        assert all(isinstance(one["decision"], bool) for one in answer["evaluations"])
-        assert all(isinstance(one.get("context", {}), dict) for one in answer["evaluations"])
-        return [one["decision"] for one in answer["evaluations"]]
+@pytest.fixture(scope="module", params=TRIED)
+def engine(request, tmp_path_factory):
+    with opened(request.param, tmp_path_factory.mktemp("pdp"), HERE / "data/authzen") as point:
+        yield point
 
 
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory):
-    if url := os.environ.get("AUTHZEN_PDP_URL"):
-        yield Engine(url, os.environ.get("AUTHZEN_PDP_TOKEN"))
-        return
-    folder = tmp_path_factory.mktemp("pdp")
-    process = Process(folder, folder / "stderr.log")
-    process.launch("pdp", "--policies", HERE / "data/authzen", "--listen", "127.0.0.1:0", "--json")
-    try:
-        yield Engine(process.ready["pdp"])
-        assert process.stop() == 0
-    finally:
-        if process.process.poll() is None:
-            process.kill()
+@pytest.fixture(autouse=True)
+def known(request):
+    expect_lacking(request, LACKING)
 
 
 # ---- one decision --------------------------------------------------------------------------------------------
@@ -170,14 +139,20 @@ def test_each_entry_has_its_properties(engine):
         [True, False]
     assert engine.decide_each([{"subject": ALICE}, {"subject": ADMIN}], action=WRITE, resource=ARCHIVED) == \
         [False, True]
-    # An entry's part stands for itself, but for what every such part must have.
-    assert engine.decide_each([
-        {"resource": {"id": "record-1", "properties": {"status": "active"}}}, {"resource": ARCHIVED},
-    ], subject=ALICE, action=WRITE, resource={"type": "record"}) == [True, False]
+    # An entry takes a part whole from above, or has one of its own.
+    assert engine.decide_each([{}, {"resource": ARCHIVED}], subject=ALICE, action=WRITE, resource=ACTIVE) == [True, False]
 
 
 def test_an_entry_that_is_none_is_a_no_in_its_place(engine):
-    assert engine.decide_each([{"resource": FIRST}, {}], subject=ALICE, action=READ) == [True, False]
+    options = {"evaluations_semantic": "execute_all"}
+    for more in ({}, {"options": options}):
+        assert engine.decide_each([{"resource": FIRST}, {}], subject=ALICE, action=READ, **more) == [True, False]
+
+
+def test_nothing_is_put_together_of_two_parts(engine):
+    top = {"type": "record", "id": "record-1"}
+    for part in ({"id": "record-1"}, {"type": "record"}, {"properties": {"status": "active"}}, {}):
+        assert engine.decide_each([{"resource": part}, {}], subject=ALICE, action=READ, resource=top) == [False, True]
 
 
 @pytest.mark.parametrize("evaluations", [{}, {"evaluations": []}], ids=["none", "empty"])
@@ -213,6 +188,8 @@ def test_the_metadata_names_it_and_what_it_offers(engine):
         parts = urlsplit(url)
         assert parts.hostname and (parts.scheme == "https" or parts.hostname in ("127.0.0.1", "localhost")), url
     assert all(isinstance(urn, str) for urn in known.get("capabilities", []))
+    if "signed_metadata" in known:
+        assert "iss" in json.loads(unb64(known["signed_metadata"].split(".")[1]))
     for name in ("search_subject_endpoint", "search_resource_endpoint", "search_action_endpoint"):
         if name not in known:
             path = engine.url + "/access/v1/search/" + name.split("_")[1]

@@ -2,17 +2,14 @@
 policies written for them. What is sent is compared as well, since an engine forgives much."""
 
 import json
-import platform
 import subprocess
-from contextlib import contextmanager
 
 import pytest
 
-from stock import HERE, serving
+from points import cerbos
 from suite import example
 from town import free_port
 
-ENGINES = HERE / "engines"
 ALICE = {"sub": "alice@example.com", "client_id": "http://agentprovider.com/agent-app-id",
          "iss": "https://auth.example.com", "aud": "https://mcp.example.com", "exp": 1750000000}
 AGENT = {"agent": ALICE["client_id"]}
@@ -58,23 +55,6 @@ DEMO = {"tools": [
              "resource": {"type": "customer_region", "id": "$params.arguments.source_region"}},
             {"action": {"name": "write"},
              "resource": {"type": "customer_region", "id": "$params.arguments.destination_region"}}]}})]}
-
-
-@contextmanager
-def cerbos(folder):
-    kind = {"x86_64": "x64"}.get(platform.machine())
-    if kind is None:
-        pytest.skip(f"this engine is not published for {platform.machine()}")
-    program = ENGINES / f"node_modules/@cerbos/cerbos-linux-{kind}/cerbos-linux-{kind}"
-    assert program.is_file(), f"run `npm ci` in {ENGINES} first, or ./test, which does"
-    port = free_port()
-    settings = folder / "cerbos.yaml"
-    settings.write_text(json.dumps({
-        "server": {"httpListenAddr": f"127.0.0.1:{port}", "grpcListenAddr": f"unix:{folder}/grpc.sock"},
-        "storage": {"driver": "disk", "disk": {"directory": str(ENGINES / "policies")}},
-        "telemetry": {"disabled": True}}))
-    with serving([str(program), "server", f"--config={settings}"], port):
-        yield f"http://127.0.0.1:{port}"
 
 
 @pytest.fixture(scope="module")

@@ -213,7 +213,7 @@ def test_a_policy_engine_that_is_slow_is_not_waited_for(stand):  # COAZ-MCP-80 C
     assert stand.shop.calls() == before
 
 
-def test_tokens_that_are_not_good_here(stand):  # COAZ-MCP-81, case 35
+def test_tokens_that_are_not_good_here(stand):  # COAZ-MCP-81, case 35, TOK-02 TOK-03 TOK-04 TOK-05 TOK-06 TOK-07 TOK-08 AUD-11
     now, other = int(time.time()), Key()
     resource = stand.resource
     control = [stand.token(), stand.token(aud=[resource]), stand.token(aud=["https://evil.example.test", resource])]
@@ -244,7 +244,7 @@ def test_tokens_that_are_not_good_here(stand):  # COAZ-MCP-81, case 35
     assert stand.engine.asked[-1]["resource"] == {"type": "mcp_server", "id": resource}
 
 
-def test_without_a_listing_no_call_is_mapped(stand):  # D-36
+def test_without_a_listing_no_call_is_mapped(stand):  # D-36 LST-03
     stand.shop.listed = False
     time.sleep(1.2)  # Longer than the last one holds.
     stand.forgotten()
@@ -352,7 +352,7 @@ class Remembering(Shop):
         return super()._result(message)
 
 
-def test_a_session_is_whose_token_began_it(tmp_path):  # COAZ-MCP-87
+def test_a_session_is_whose_token_began_it(tmp_path):  # COAZ-MCP-87 MSG-16
     with Stand(tmp_path, shop=Remembering()) as stand:
         first = stand.ask("initialize", params={"protocolVersion": LEGACY, "capabilities": {}}, version=LEGACY)
         session = first.header("mcp-session-id")

@@ -157,7 +157,7 @@ def test_a_subject_that_is_its_mappings_word_is_warned_of_once(tmp_path):  # COA
         assert [asked["subject"]["id"] for asked in stand.engine.asked] == ["u-bob"] * 3
         assert stand.role.logged().count("mapping.unverified") == 1
         metrics = stand.role.ready["metrics"] + "/metrics"
-        assert "sayso_policy_unverified_subjects_total 3" in send("GET", metrics).body.decode()
+        assert 'sayso_mapping_warnings_total{notice="subject_unverified"} 1' in send("GET", metrics).body.decode()
         # What a card repeats is no listing: its mapping neither counts nor harms.
         result(stand.ask())
 

@@ -59,6 +59,7 @@ KEYS = {
     "gateway.filter_lists": ("up", ["", "maybe", 1, "True", 0.5]),
     "gateway.subject_claim": ("up", []),
     "gateway.trust": ("up", ["", "trust", "Strict", 1]),
+    "gateway.binding": ("up", ["", "2026-08", "July", 1]),
     "gateway.audit_arguments": ("up", ["", "maybe", 1, "True", 0.5]),
     "gateway.denials": ("up", ["", "maybe", 1, "Error"]),
     "gateway.denial_text": ("up", ["a..b", ".", "a" * 257]),

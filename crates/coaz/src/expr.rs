@@ -203,6 +203,11 @@ impl<'a> Evaluator<'a> {
         Evaluator { inputs, steps, scope: None }
     }
 
+    /// Steps that are left.
+    pub(crate) fn left(&self) -> u64 {
+        self.steps
+    }
+
     /// One JSON value, or nothing where an optional step led nowhere.
     pub(crate) fn evaluate(&mut self, expression: &Expression) -> Result<Option<Json>, ExpressionFault> {
         match &expression.form {

@@ -84,6 +84,8 @@ pub struct Asked {
     pub request: Request,
     /// What somebody should know.
     pub warnings: Vec<Warning>,
+    /// Steps its expressions took, of [`BUDGET`].
+    pub steps: u64,
 }
 
 impl Asked {
@@ -156,9 +158,10 @@ impl Engine {
         if source == Source::Declared {
             bounded(inputs)?;
         }
-        let (request, warnings) = resolve::resolve(mapping, inputs, &self.settings, BUDGET)?;
+        let resolved = resolve::resolve(mapping, inputs, &self.settings, BUDGET)?;
+        let resolve::Resolved { request, warnings, steps } = resolved;
         let mapping = if source == Source::Declared { mapping.digest().cloned() } else { None };
-        Ok(Projection::Ask(Box::new(Asked { source, mapping, request, warnings })))
+        Ok(Projection::Ask(Box::new(Asked { source, mapping, request, warnings, steps })))
     }
 }
 

@@ -49,8 +49,12 @@ impl Notice {
     }
 }
 
-/// The request a mapping yields for one message, and what is to be said of it.
-pub(crate) type Resolved = (Request, Vec<Warning>);
+/// The request a mapping yields for one message, what is to be said of it, and the steps that were taken.
+pub(crate) struct Resolved {
+    pub(crate) request: Request,
+    pub(crate) warnings: Vec<Warning>,
+    pub(crate) steps: u64,
+}
 
 /// Resolves a mapping.
 pub(crate) fn resolve(
@@ -73,7 +77,8 @@ pub(crate) fn resolve(
         Envelope::Evaluation(one) => Request::Evaluation(Box::new(resolver.one(one)?)),
         Envelope::Evaluations(several) => Request::Evaluations(Box::new(resolver.several(several)?)),
     };
-    Ok((request, resolver.warnings))
+    let steps = budget.saturating_sub(resolver.evaluator.left());
+    Ok(Resolved { request, warnings: resolver.warnings, steps })
 }
 
 struct Resolver<'a> {

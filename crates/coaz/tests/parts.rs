@@ -92,7 +92,7 @@ fn a_fault_is_a_json_rpc_error() {
     );
 }
 
-// COAZ-MCP-79: only a denial may be a tool result.
+// COAZ-MCP-79, ERR-09: only a denial may be a tool result.
 #[test]
 fn a_denial_may_be_a_tool_result() {
     let single = Request::Evaluation(Box::new(three().singles().unwrap().next().unwrap()));
@@ -295,6 +295,15 @@ fn authors_and_policies_are_told_what_holds() {
         "The envelope is `evaluation` or `evaluations`",
         "*anchored member* `subject.id`",
         "Policies must not take anything else that a declared mapping says as proof of identity or privilege",
+        "*language* CEL",
+        "*marker* `$` and `$$`",
+        "*variables* `params` and `token`",
+        "*envelopes* `evaluation` and `evaluations`",
+        "*operations in scope* every request of a client",
+        "*operations that pass* `ping` and `notifications/*`",
+        "*declared mappings* by the server, per tool, before the default",
+        "*errors* the table above",
+        "*discovery* the server's own listing",
         "*fall-back* none that permits",
     ] {
         assert!(page.contains(told), "{told}");

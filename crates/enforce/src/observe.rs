@@ -40,8 +40,9 @@ pub trait Observer: Send + Sync {
     /// A policy decision point was asked about a request. `decision` is `permit`, `deny` or `fault`.
     fn consulted(&self, _decision: &'static str, _took: Duration) {}
 
-    /// A policy decision point is asked about a subject that is the word of a mapping's author and no claim's.
-    fn unverified(&self) {}
+    /// A mapping was used whose author somebody should know of; told once for each mapping, and in the log too. `notice` is
+    /// a word of `sayso_coaz::Notice`.
+    fn warned(&self, _notice: &'static str) {}
 }
 
 /// What is known of a request when its verdict is told.

@@ -48,8 +48,8 @@ struct Decisions {
     /// What policy engines said.
     consulted: Family<[Label; 1], Counter>,
     waited: Timed,
-    /// Not shown before there is one.
-    unverified: Family<[Label; 0], Counter>,
+    /// Mappings that somebody should know of.
+    warned: Family<[Label; 1], Counter>,
 }
 
 #[cfg(feature = "cedar")]
@@ -84,10 +84,10 @@ impl Metrics {
         self.registry.register("policy_decisions", "What a policy engine said", consulted.clone());
         let help = "From a question to a policy engine to its answer";
         self.registry.register_with_unit("policy_decision", help, Unit::Seconds, waited.clone());
-        let unverified = Family::default();
-        let help = "Questions to a policy engine about a subject that is a mapping's own word";
-        self.registry.register("policy_unverified_subjects", help, unverified.clone());
-        Arc::new(Decisions { counted, timed, consulted, waited, unverified })
+        let warned = Family::default();
+        let help = "Mappings whose word about a subject is their author's";
+        self.registry.register("mapping_warnings", help, warned.clone());
+        Arc::new(Decisions { counted, timed, consulted, waited, warned })
     }
 
     /// Counts presentations at an authority, and times its store.
@@ -151,8 +151,8 @@ impl sayso_enforce::Observer for Decisions {
         self.waited.get_or_create(&[("decision", decision)]).observe(took.as_secs_f64());
     }
 
-    fn unverified(&self) {
-        self.unverified.get_or_create(&[]).inc();
+    fn warned(&self, notice: &'static str) {
+        self.warned.get_or_create(&[("notice", notice)]).inc();
     }
 }
 
@@ -185,12 +185,12 @@ mod tests {
         decisions.decided(Outcome::Denied, "invalid_token", Duration::from_micros(80));
         decisions.decided(Outcome::Denied, "invalid_token", Duration::from_secs(60));
         decisions.consulted("deny", Duration::from_millis(2));
-        decisions.unverified();
+        decisions.warned("subject_unverified");
         let text = metrics.text().await;
         for line in [
             "sayso_policy_decisions_total{decision=\"deny\"} 1".to_owned(),
+            "sayso_mapping_warnings_total{notice=\"subject_unverified\"} 1".into(),
             "sayso_policy_decision_seconds_count{decision=\"deny\"} 1".into(),
-            "sayso_policy_unverified_subjects_total 1".into(),
             format!("sayso_build_info{{version=\"{}\"}} 1", env!("CARGO_PKG_VERSION")),
             "sayso_decisions_total{outcome=\"denied\",reason=\"invalid_token\"} 2".into(),
             "sayso_decision_seconds_bucket{le=\"0.0001\"} 1".into(),

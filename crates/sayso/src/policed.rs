@@ -3,12 +3,14 @@
 //! One policy engine for all resources that name the same, asked at the start whether it is the one that was meant. What
 //! names a policy and cannot have one does not start. What is set about engines and issuers is read in `named`.
 
+mod binding;
 mod named;
 mod wishes;
 
 use crate::clock;
 use crate::settings::Settings;
 use anyhow::{Context as _, bail};
+pub(crate) use binding::Binding;
 use named::Named;
 use sayso_coaz::{DecisionPoint, Trust, lint};
 use sayso_enforce::oauth::JwtTokens;
@@ -103,6 +105,7 @@ impl Policies {
                 let (audiences, issuers) = (self.audiences(url, wishes), self.named.issuers());
                 let policy = Arc::new(self.policy(audiences.first().cloned(), &issuers, wishes)?);
                 warn_of_unmapped(&policy, url);
+                wishes.binding.warn(url);
                 Enforcement::Coaz(Policed { policy, tokens: self.tokens(audiences)? })
             }
         };
@@ -131,8 +134,8 @@ impl Policies {
                 Trusted::Warn => Trust::Warn,
                 Trusted::Strict => Trust::Strict,
             },
+            revision: wishes.binding.revision(),
             extra_defaults: wishes.extra_defaults.iter().cloned().collect(),
-            ..sayso_coaz::Settings::default()
         };
         let settings = PolicySettings {
             mapping,

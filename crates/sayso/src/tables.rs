@@ -2,7 +2,7 @@
 //!
 //! Parsed once into types that cannot be wrong; a member nobody knows is refused by name.
 
-use crate::policed::{Asked, Told, Trusted, Wishes};
+use crate::policed::{Asked, Binding, Told, Trusted, Wishes};
 use anyhow::{Context as _, bail};
 use sayso_enforce::consequence::Consequence;
 use sayso_enforce::resource::ToolSettings;
@@ -106,6 +106,9 @@ pub(crate) struct ResourceTable {
     /// How far the server's own words about the subject are taken.
     #[serde(default)]
     pub(crate) trust: Trusted,
+    /// Which text of COAZ's binding is followed.
+    #[serde(default)]
+    pub(crate) binding: Binding,
     /// Whether the log has what a policy engine was asked, values and all.
     #[serde(default)]
     pub(crate) audit_arguments: bool,
@@ -269,6 +272,7 @@ impl ResourceTable {
             ("filter_lists", self.filter_lists),
             ("subject_claim", self.subject_claim.is_some()),
             ("trust", self.trust != Trusted::default()),
+            ("binding", self.binding != Binding::default()),
             ("audit_arguments", self.audit_arguments),
             ("denials", self.denials != Told::default()),
             ("denial_text", self.denial_text.is_some()),
@@ -319,6 +323,7 @@ impl ResourceTable {
             filter_lists: self.filter_lists,
             subject_claim: self.subject_claim.clone(),
             trust: self.trust,
+            binding: self.binding,
             audit_arguments: self.audit_arguments,
             denials: self.denials,
             denial_text: self.denial_text.clone(),

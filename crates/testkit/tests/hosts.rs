@@ -30,6 +30,8 @@ mod pinned;
 mod pipe;
 #[path = "hosts/places.rs"]
 mod places;
+#[path = "hosts/policed.rs"]
+mod policed;
 #[path = "hosts/policy.rs"]
 mod policy;
 #[path = "hosts/proofs.rs"]
@@ -181,6 +183,7 @@ fn carrying() -> Vec<Box<dyn Host>> {
 
 // COAZ-FW-32, COAZ-FW-33, COAZ-FW-40, COAZ-FW-41, COAZ-FW-42, COAZ-FW-43, COAZ-MCP-01, COAZ-MCP-02, COAZ-MCP-05, COAZ-MCP-70,
 // COAZ-MCP-74, COAZ-MCP-75, COAZ-MCP-77, COAZ-MCP-81, COAZ-MCP-85, COAZ-MCP-87, MCP-09
+// ERR-08, MSG-01, MSG-05, MSG-08, MSG-09, MSG-13, TOK-01, TOK-02, TOK-10
 #[tokio::test]
 async fn a_policy_alone_has_its_verdict_at_every_host() {
     for vector in vectors::policed() {

@@ -1,6 +1,6 @@
 //! Metering without a fork (D-35): the parsed tree is rewritten so that wherever the library copies a value or turns
 //! a loop, it first calls one of our functions, which takes steps from a budget. Their names begin with `@`, which
-//! no source can say. `tests/bombs.rs` must pass with every upgrade of the library: a new place where it copies
+//! no source can say. `tests/bombs` must pass with every upgrade of the library: a new place where it copies
 //! would be a new hole.
 
 use std::cell::RefCell;

@@ -120,7 +120,7 @@ fn same(one: &str, other: &str) -> bool {
 mod tests {
     use super::*;
 
-    // COAZ-MCP-55, COAZ-MCP-72, COAZ-MCP-84: the resolved value is compared, whatever the tree promised.
+    // COAZ-MCP-55, COAZ-MCP-72, COAZ-MCP-84, SUB-02: the resolved value is compared, whatever the tree promised.
     #[test]
     fn an_anchored_id_that_resolves_to_another_is_refused() {
         let token = Json::Object(vec![("sub".into(), Json::String("u-ann".into()))]);

@@ -5,7 +5,7 @@
 //! mapping leaves out is not covered by the decision (COAZ-MCP-90).
 
 use crate::observe::Observer;
-use sayso_coaz::{Asked, Category, Fault, Notice, Operation, Source};
+use sayso_coaz::{Asked, Category, Fault, Operation, Source};
 use sayso_protocol::ToolName;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -89,14 +89,9 @@ impl Audit {
         );
     }
 
-    /// That a subject is the word of its mapping's author: in the log once for each mapping, and counted each time
-    /// (COAZ-MCP-58).
+    /// Once for each mapping: that its subject is the word of its author (COAZ-MCP-58).
     pub(super) fn warn(&self, tool: Option<&str>, asked: &Asked, observer: Option<&Arc<dyn Observer>>) {
         let (Some(tool), Some(mapping)) = (tool.and_then(name), &asked.mapping) else { return };
-        let unverified = asked.warnings.iter().any(|warning| warning.notice != Notice::NoAgent);
-        if let (true, Some(observer)) = (unverified, observer) {
-            observer.unverified();
-        }
         for warning in &asked.warnings {
             let notice = warning.notice.as_str();
             let mark = format!("{notice} {mapping} {tool}");
@@ -104,6 +99,7 @@ impl Audit {
             if warned.len() < WARNED && warned.insert(mark) {
                 let (tool, mapping) = (tool.as_str(), mapping.to_string());
                 tracing::warn!(tool, mapping, notice, "mapping.unverified: {}", warning.notice);
+                observer.into_iter().for_each(|observer| observer.warned(notice));
             }
         }
     }

@@ -21,7 +21,7 @@ async fn declared(mappings: &Mappings, tool: &str) -> Result<bool, Fault> {
     listed.registry.declared(tool, mappings.now()).map(|mapping| mapping.is_some())
 }
 
-// COAZ-MCP-04, COAZ-FW-39, D-36: pages are one listing, asked for when a call needs it and not again while it holds.
+// COAZ-MCP-04, COAZ-FW-39, D-36, LST-01, LST-02, LST-04, LST-07, LST-08: pages are one listing, asked for when a call needs it and not again while it holds.
 #[tokio::test(start_paused = true)]
 async fn a_listing_is_learnt_when_it_is_needed_and_kept_while_it_holds() {
     let mapped = r#"{"tools":[{"name":"b","inputSchema":{"x-authzen-mapping":{"evaluation":{"action":{"name":"b"},"resource":{"type":"t","id":"1"}}}}}],"ttlMs":5000}"#;
@@ -61,7 +61,7 @@ async fn a_listing_holds_for_a_second_at_least() {
     }
 }
 
-// COAZ-FW-46, D-36: what cannot be learnt is not known, whatever was known before.
+// COAZ-FW-46, D-36, LST-03: what cannot be learnt is not known, whatever was known before.
 #[tokio::test(start_paused = true)]
 async fn a_listing_that_is_over_is_never_used_again() {
     let lists = Lists::these(&[PLAIN]);
@@ -102,7 +102,7 @@ async fn what_nobody_can_learn_is_fixed_or_unknown() {
     assert!(Mappings::fixed(&[]).is_err());
 }
 
-// COAZ-MCP-60 and its like: one name twice is refused, and never mapped by default.
+// COAZ-MCP-60 and its like, LST-06, ENV-01: one name twice is refused, and never mapped by default.
 #[tokio::test]
 async fn a_tool_listed_twice_or_malformed_is_refused() {
     let page = r#"{"tools":[{"name":"a","inputSchema":{}},{"name":"a","inputSchema":{}},

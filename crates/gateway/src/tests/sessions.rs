@@ -113,7 +113,7 @@ async fn a_method_that_is_not_served_leaves_the_session_alone() {
     assert_eq!(legacy.server.count(), before);
 }
 
-// Case 67, D-13: a response answers an id sent in that session, once.
+// Case 67, D-13, MSG-08, MSG-10: a response answers an id sent in that session, once.
 #[tokio::test]
 async fn a_response_answers_what_was_asked_in_its_session_once() {
     let legacy = Legacy::open().await;

@@ -117,7 +117,7 @@ async fn a_modern_server_is_asked_for_every_page_with_no_word_of_an_agents() {
     }
 }
 
-// D-13, D-30
+// D-13, D-30, LST-13
 #[tokio::test]
 async fn an_older_server_is_met_in_a_session_and_over_events() {
     for refusal in [400_u16, 404, 405, 500] {
@@ -158,7 +158,7 @@ async fn an_older_server_is_met_in_a_session_and_over_events() {
     }
 }
 
-// D-30
+// D-30, LST-03, LST-04
 #[tokio::test]
 async fn what_is_not_a_whole_listing_is_none() {
     type List = fn(&Value) -> Response<Body>;

@@ -8,7 +8,6 @@ use http::{HeaderMap, Request, StatusCode};
 use sayso_coaz::authzen::{Action, Entity, Evaluation, NotARequest, Object, Semantic};
 use sayso_protocol::Json;
 use sayso_protocol::json::{JsonError, Limits};
-use std::borrow::Cow;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -158,18 +157,18 @@ impl Entries {
         entries.iter().map(|entry| self.filled(entry).map_err(Unread::Part))
     }
 
-    /// An entry with what it leaves out: whole parts from the top, and of a part it has, the members AuthZEN requires. A
-    /// part that says something else is a part of its own, so nothing else is taken from above.
+    /// An entry with what it leaves out, in whole parts: one that it has is its own, and nothing is put together of two
+    /// (AuthZEN section 7.1.1).
     fn filled(&self, entry: &Json) -> Result<Evaluation, NotARequest> {
         if entry.as_object().is_none() {
             return Err(NotARequest("the request"));
         }
         let entity = |name, whole: &Option<Entity>| match entry.get(name) {
-            Some(own) => Entity::read(&self.completed(own, name, &["type", "id"])).ok_or(NotARequest(name)),
+            Some(own) => Entity::read(own).ok_or(NotARequest(name)),
             None => whole.clone().ok_or(NotARequest(name)),
         };
         let action = match entry.get("action") {
-            Some(own) => Action::read(&self.completed(own, "action", &["name"])),
+            Some(own) => Action::read(own),
             None => self.action.clone(),
         };
         Ok(Evaluation {
@@ -181,17 +180,6 @@ impl Entries {
                 None => self.context.clone(),
             },
         })
-    }
-
-    /// A part of an entry with the texts that AuthZEN requires of it.
-    fn completed<'j>(&self, own: &'j Json, name: &str, required: &[&str]) -> Cow<'j, Json> {
-        let (Json::Object(members), Some(above)) = (own, self.body.get(name)) else {
-            return Cow::Borrowed(own);
-        };
-        let missing = required.iter().filter(|name| own.get(name).is_none());
-        let missing = missing.filter_map(|name| Some((*name, above.get(name)?.as_str()?)));
-        let missing = missing.map(|(name, text)| (name.to_owned(), Json::String(text.to_owned())));
-        Cow::Owned(Json::Object(members.iter().cloned().chain(missing).collect()))
     }
 }
 

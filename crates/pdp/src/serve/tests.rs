@@ -304,12 +304,12 @@ async fn what_fails_is_said_where_it_belongs_and_is_never_a_yes() {
     let (status, ..) = house.post(EVALUATION, one("fail").to_string(), &[]).await;
     assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
     let body = json!({
-        "subject": { "type": "user", "id": "ann" }, "action": { "name": "read" }, "resource": { "type": "record" },
+        "subject": { "type": "user", "id": "ann" }, "action": { "name": "read" },
+        "resource": { "type": "record", "id": "r" },
         "evaluations": [
-            { "resource": { "id": "r", "properties": { "a": 1 } } }, {}, { "resource": "r" }, "x",
-            { "action": { "name": "unfit" }, "resource": { "id": "r" } },
-            { "action": { "name": "fail" }, "resource": { "id": "r" } },
-            { "resource": { "id": "r" }, "context": 5 },
+            { "resource": { "type": "record", "id": "r", "properties": { "a": 1 } } },
+            { "resource": { "id": "r" } }, { "resource": "r" }, "x", { "action": { "name": "unfit" } },
+            { "action": { "name": "fail" } }, { "context": 5 },
         ],
     });
     let answer = house.ask(EVALUATIONS, body).await;

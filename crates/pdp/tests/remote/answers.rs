@@ -89,6 +89,15 @@ async fn another_status_or_media_type_is_no() {
         answered(Act::SayAndClose(answer(status, JSON, yes)), no_answer(Status), &status.to_string()).await;
     }
     answered(Act::Say(b"HTTP/1.1 204 X\r\n\r\n".to_vec()), no_answer(Status), "204").await;
+    let steering =
+        format!("www-authenticate: UMA as_uri=\"https://evil.example.test\", ticket=\"t\"\r\n{JSON}");
+    answered(Act::Say(answer(401, &steering, yes)), no_answer(Status), "a challenge is nobody's").await;
+    answered(Act::Say(answer(429, &format!("retry-after: 0\r\n{JSON}"), yes)), no_answer(Status), "429")
+        .await;
+    let hinted = format!(
+        "HTTP/1.1 103 X\r\nlink: </a>\r\n\r\nHTTP/1.1 500 X\r\n{JSON}content-length: 17\r\n\r\n{yes}"
+    );
+    answered(Act::SayAndClose(hinted.into_bytes()), no_answer(Status), "after a hint").await;
     let types = [
         "",
         "content-type: text/html\r\n",

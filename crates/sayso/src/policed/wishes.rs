@@ -1,5 +1,6 @@
 //! What the policy of one resource is to be like, as its table or the settings of an `up` say.
 
+use super::binding::Binding;
 use crate::settings::Settings;
 use anyhow::{Context as _, bail};
 use sayso_enforce::policy::Denials;
@@ -58,6 +59,7 @@ pub(crate) struct Wishes {
     pub(crate) filter_lists: bool,
     pub(crate) subject_claim: Option<String>,
     pub(crate) trust: Trusted,
+    pub(crate) binding: Binding,
     pub(crate) audit_arguments: bool,
     pub(crate) denials: Told,
     pub(crate) denial_text: Option<String>,
@@ -74,6 +76,7 @@ impl Wishes {
             filter_lists: settings.parse("gateway.filter_lists")?,
             subject_claim: settings.text("gateway.subject_claim").map(str::to_owned),
             trust: settings.parse("gateway.trust")?,
+            binding: settings.parse("gateway.binding")?,
             audit_arguments: settings.parse("gateway.audit_arguments")?,
             denials: settings.parse("gateway.denials")?,
             denial_text: settings.text("gateway.denial_text").map(str::to_owned),

@@ -101,6 +101,11 @@ pub(super) const KEYS: &[Key] = &[
         help: "what becomes of a mapping whose subject cannot be verified: warn or strict",
     },
     Key {
+        name: "gateway.binding",
+        default: "2026-07",
+        help: "the text of COAZ's binding for MCP that is followed: 2026-07, or 2026-09, where initialize is not mapped",
+    },
+    Key {
         name: "gateway.audit_arguments",
         default: "false",
         help: "whether the log has what a policy engine was asked, values and all",

@@ -79,7 +79,8 @@ fn a_policy_alone_needs_no_owner_and_says_what_it_cannot_have() {
     let policed = |lines: &str| {
         read(&format!("[[resource]]\npath = '/mcp'\nupstream = 'http://127.0.0.1:9/mcp'\n{lines}"))
     };
-    let table = policed("enforce = ['coaz']\npdp = 'embedded'\ntrust = 'strict'").unwrap();
+    let table =
+        policed("enforce = ['coaz']\npdp = 'embedded'\ntrust = 'strict'\nbinding = '2026-09'").unwrap();
     assert_eq!(table.resource[0].asked().unwrap(), Asked::Policy);
     assert!(table.resource[0].hers().is_none());
     for (lines, word) in [
@@ -88,6 +89,7 @@ fn a_policy_alone_needs_no_owner_and_says_what_it_cannot_have() {
         ("enforce = ['coaz']\nsingle_use = ['x']", "single_use"),
         ("enforce = ['coaz']\naliases = ['/m']", "aliases"),
         ("enforce = ['coaz']\ntrust = 'blind'", "trust"),
+        ("enforce = ['coaz']\nbinding = '2026-08'", "2026-08"),
     ] {
         let fault = policed(lines).err().unwrap();
         assert!(format!("{fault:#}").contains(word), "{lines}: {fault:#}");

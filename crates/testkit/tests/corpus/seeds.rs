@@ -117,8 +117,18 @@ fn mappings(seeds: &mut Vec<Seed>) {
             seeds.extend(declared(vector).map(|input| ("coaz", input.into_bytes())));
             let value = vector.get("value").and_then(Json::as_str).and_then(|it| it.strip_prefix('$'));
             seeds.extend(value.map(|source| ("coaz", source.into())));
+            seeds.extend(bomb(vector).map(|source| ("coaz", source.into_bytes())));
         }
     }
+}
+
+/// An expression written to hurt: its parts, some of them several times.
+fn bomb(vector: &Json) -> Option<String> {
+    let part = |part: &Json| match part.as_array() {
+        Some([unit, times]) => Some(unit.as_str()?.repeat(usize::try_from(times.as_u64()?).ok()?)),
+        _ => part.as_str().map(str::to_owned),
+    };
+    vector.get("source")?.as_array()?.iter().map(part).collect()
 }
 
 fn declared(vector: &Json) -> Option<String> {

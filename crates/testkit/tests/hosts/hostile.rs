@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use std::sync::Arc;
 
 /// The vectors of every file, by file and name.
-fn vectors() -> Vec<(String, Value)> {
+pub(super) fn vectors() -> Vec<(String, Value)> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(source::root().join("vectors/message")).unwrap() {
         let path = entry.unwrap().path();
@@ -29,7 +29,7 @@ fn vectors() -> Vec<(String, Value)> {
 }
 
 /// The request of a vector: with its own headers where it has any, and those of a call where it is about the body.
-fn request(input: &Value) -> Request<Bytes> {
+pub(super) fn request(input: &Value) -> Request<Bytes> {
     let mut request = standing::posted("tools/call", Some("execute_trade"), body(input));
     if let Some(lines) = input["headers"].as_array() {
         for own in ["mcp-protocol-version", "mcp-method", "mcp-name"] {
@@ -45,7 +45,7 @@ fn request(input: &Value) -> Request<Bytes> {
 }
 
 /// What a fault says of itself; a listener may refuse before the message is looked at, and then says its own word.
-fn is_said(answer: &Answer, fault: &Value) -> bool {
+pub(super) fn is_said(answer: &Answer, fault: &Value) -> bool {
     let said = answer.json();
     if said.get("jsonrpc").is_none() {
         let listeners = [

@@ -19,6 +19,13 @@ pub(crate) struct Pipe;
 /// A word that says which era the pipe speaks.
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":"hello","method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
 
+/// Whether the vector is a modern request that wants an answer.
+pub(crate) fn modern_request(vector: &Vector) -> bool {
+    let message: Value = serde_json::from_slice(&vector.body()).unwrap_or_default();
+    let modern = message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] == "2026-07-28";
+    vector.is_post() && modern && message.get("id").is_some()
+}
+
 #[async_trait]
 impl Host for Pipe {
     fn name(&self) -> &'static str {
@@ -27,16 +34,10 @@ impl Host for Pipe {
 
     /// What turns on the message alone, of a modern request that wants an answer and that rmcp itself can read.
     fn sees(&self, vector: &Vector) -> bool {
-        let message: Value = serde_json::from_slice(&vector.body()).unwrap_or_default();
-        let modern = message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] == "2026-07-28";
         let turns_on = ["authorization", "origin", "content-length", "content-encoding"];
         let verdict = vector.verdict();
         let elsewhere = verdict["status"] == 421 || verdict["jsonrpc"] == -32020 || verdict["status"] == 400;
-        vector.is_post()
-            && modern
-            && message.get("id").is_some()
-            && !elsewhere
-            && !turns_on.iter().any(|name| vector.has_header(name))
+        modern_request(vector) && !elsewhere && !turns_on.iter().any(|name| vector.has_header(name))
     }
 
     async fn judge(&self, vector: &Vector, edition: Edition, authority: Arc<Stub>) -> Told {
@@ -53,8 +54,8 @@ impl Host for Pipe {
         lines.next_line().await.unwrap().unwrap();
         let answer = lines.next_line().await.unwrap().unwrap();
         serving.abort();
-        // The word before it was heard as well.
-        let reached = server.0.count() - 1;
+        // The word before it was heard as well, where it may be.
+        let reached = server.0.count().saturating_sub(1);
         let passes = Told { verdict: json!({ "kind": "passes" }), reached, ..Told::default() };
         let told = Told::in_json_rpc(&answer, 200).unwrap_or(passes);
         Told { remediation: told.remediation.map(|text| in_order(&text)), ..told }

@@ -92,7 +92,7 @@ async fn no_yes_no_spending() {
     }
 }
 
-// COAZ-MCP-80: a decision point that never answers is not waited for for ever.
+// COAZ-MCP-80, ERR-18: a decision point that never answers is not waited for for ever.
 #[tokio::test(start_paused = true)]
 async fn a_policy_that_does_not_answer_is_none() {
     struct Silent;
@@ -146,7 +146,7 @@ async fn open_methods_pass_and_nobody_is_asked() {
     assert!(point.bodies().is_empty() && scene.authority.names().is_empty());
 }
 
-// COAZ-MCP-04, D-36: a declared mapping governs its tool, and without a listing nothing is spent.
+// COAZ-MCP-04, D-36, LST-03: a declared mapping governs its tool, and without a listing nothing is spent.
 #[tokio::test]
 async fn a_declared_mapping_sees_the_arguments_and_an_unknown_listing_none() {
     let page = r#"{"tools":[{"name":"execute_trade","inputSchema":{"type":"object","x-authzen-mapping":{"evaluation":{

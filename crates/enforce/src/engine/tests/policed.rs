@@ -62,7 +62,7 @@ pub(super) fn older(method: &str, params: &str) -> Incoming {
     incoming
 }
 
-// COAZ-MCP-68, COAZ-MCP-71, COAZ-MCP-74
+// COAZ-MCP-68, COAZ-MCP-71, COAZ-MCP-74, AZ-09
 #[tokio::test]
 async fn a_call_is_asked_about_in_the_words_of_its_token() {
     let stage = stage(Says::Yes);
@@ -83,7 +83,7 @@ async fn a_call_is_asked_about_in_the_words_of_its_token() {
     assert!(ids[0] != ids[1] && ids.iter().all(|id| id.len() > 16), "{ids:?}");
 }
 
-// COAZ-MCP-70, COAZ-MCP-81: claims come of a validated token or not at all.
+// COAZ-MCP-70, COAZ-MCP-81, TOK-01, TOK-10, MSG-16: claims come of a validated token or not at all.
 #[tokio::test]
 async fn nobody_is_asked_without_a_good_token() {
     let stage = stage(Says::Yes);
@@ -113,7 +113,7 @@ async fn nobody_is_asked_without_a_good_token() {
     assert!(stage.point.bodies().is_empty());
 }
 
-// COAZ-MCP-75, COAZ-MCP-77
+// COAZ-MCP-75, COAZ-MCP-77, ERR-07
 #[tokio::test]
 async fn a_no_is_an_answer_under_the_messages_own_id() {
     for id in ["7", "\"7\"", "\"\u{e9}\"", "9007199254740993"] {
@@ -139,7 +139,7 @@ async fn a_no_is_an_answer_under_the_messages_own_id() {
     }
 }
 
-// COAZ-MCP-01, COAZ-MCP-49, COAZ-MCP-51, COAZ-FW-33, COAZ-MCP-87, COAZ-MCP-47, COAZ-MCP-48, COAZ-FW-50
+// COAZ-MCP-01, COAZ-MCP-49, COAZ-MCP-51, COAZ-FW-33, COAZ-MCP-87, COAZ-MCP-47, COAZ-MCP-48, COAZ-FW-50, ROW-22, MSG-11
 #[tokio::test]
 async fn every_method_is_asked_about_passed_by_name_or_denied() {
     let mapped = [
@@ -248,7 +248,7 @@ async fn a_mirrored_argument_is_held_against_its_header() {
     assert_eq!(stage.point.bodies().len(), 1);
 }
 
-// COAZ-MCP-89: the mapping that was asked about is the one that is in force.
+// COAZ-MCP-89, LST-12: the mapping that was asked about is the one that is in force.
 #[tokio::test]
 async fn a_mapping_that_changes_while_the_policy_thinks_is_asked_about_again() {
     let page = |action: &str| {
@@ -312,7 +312,7 @@ fn bodiless(method: Method) -> Incoming {
     incoming
 }
 
-// D-13, COAZ-MCP-87: a session is whose token began it.
+// D-13, COAZ-MCP-87, MSG-08, MSG-16: a session is whose token began it.
 #[tokio::test]
 async fn a_session_is_its_holders_alone() {
     let stage = stage(Says::Yes);

@@ -64,7 +64,7 @@ async fn a_subject_that_is_its_mappings_word_is_counted_or_refused() {
     for _ in 0..2 {
         assert_eq!(told(&engine.decide(&who(), &warned.scene.door).await), "permit");
     }
-    assert_eq!(counts.0.load(std::sync::atomic::Ordering::SeqCst), 2);
+    assert_eq!(counts.0.load(std::sync::atomic::Ordering::SeqCst), 1, "once for each mapping");
     let asked: serde_json::Value = serde_json::from_str(&warned.point.bodies()[0]).unwrap();
     assert_eq!(asked["subject"]["id"], "u-bob");
 
@@ -85,7 +85,8 @@ struct Counts(std::sync::atomic::AtomicU64);
 impl Observer for Counts {
     fn decided(&self, _: crate::Outcome, _: &'static str, _: std::time::Duration) {}
 
-    fn unverified(&self) {
+    fn warned(&self, notice: &'static str) {
+        assert_eq!(notice, "subject_unverified");
         self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
     }
 }

@@ -57,9 +57,11 @@ pub(super) fn address_of(issuer: &str) -> String {
 pub fn keys_address(issuer: &str, document: &[u8]) -> Result<String, BadIssuer> {
     let document: Document = json::strict(document, LIMITS).map_err(|_| BadIssuer)?;
     let url = Url::parse(&document.jwks_uri).map_err(|_| BadIssuer)?;
-    let own = is_issuer(issuer) && url.origin().ascii_serialization() == issuer && url.username().is_empty();
+    let bare = url.username().is_empty() && url.password().is_none();
+    let own = is_issuer(issuer) && url.origin().ascii_serialization() == issuer && bare;
     let same = document.issuer.is_none_or(|named| named == issuer);
-    if own && same { Ok(document.jwks_uri) } else { Err(BadIssuer) }
+    // As it was read: whoever asks there has no second reading of the text.
+    if own && same { Ok(url.into()) } else { Err(BadIssuer) }
 }
 
 /// Where an identity provider publishes what it is: as an authorization server has it (RFC 8414), and as OpenID has it.

@@ -103,12 +103,23 @@ fn keys_are_where_the_issuers_own_document_says() {
     let there = "https://ps.example/jwks.json";
     assert_eq!(address(json!({ "issuer": "https://ps.example", "jwks_uri": there })).as_deref(), Some(there));
     assert_eq!(address(json!({ "jwks_uri": there })).as_deref(), Some(there));
+    for odd in [
+        "https://PS.example/jwks.json",
+        "HTTPS:\\\\ps.example\\jwks.json",
+        "https:ps.example/x/../jwks.json",
+        " https://ps.exam\tple:443/jwks.json",
+    ] {
+        assert_eq!(address(json!({ "jwks_uri": odd })).as_deref(), Some(there), "{odd}");
+    }
     for other in [
         json!({ "issuer": "https://ps.example/", "jwks_uri": there }),
         json!({ "issuer": "https://other.example", "jwks_uri": there }),
         json!({ "jwks_uri": "https://other.example/jwks.json" }),
         json!({ "jwks_uri": "http://ps.example/jwks.json" }),
         json!({ "jwks_uri": "https://u@ps.example/jwks.json" }),
+        json!({ "jwks_uri": "https://:p@ps.example/jwks.json" }),
+        json!({ "jwks_uri": "https://ps.example@other.example/jwks.json" }),
+        json!({ "jwks_uri": "https://ps.example.:443/jwks.json" }),
         json!({ "issuer": "https://ps.example" }),
         json!([]),
     ] {

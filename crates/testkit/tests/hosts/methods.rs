@@ -92,6 +92,15 @@ async fn what_a_client_starts_with_is_open_at_every_host() {
             let before = host.reached();
             let answer = host.send(request.clone()).await;
             let what = format!("{method} at {}: {answer:?}", host.name);
+            if method == "notifications/cancelled" && host.is_asked() {
+                // Whose session it would be is not known there.
+                assert_eq!(
+                    (answer.status, answer.error(), host.reached()),
+                    (403, "unknown_method".into(), before),
+                    "{what}"
+                );
+                continue;
+            }
             assert!((200..300).contains(&answer.status), "{what}");
             // The server behind the guard has no logging, and says so itself.
             let own = host.name == "guard" && method == "logging/setLevel";

@@ -1,9 +1,10 @@
 //! Peers that cheat. What matters each time: who got how much, and that nothing was signed for it.
 
-use crate::house::{House, Plan, Words, challenged, honest, jwks, key, now};
+use crate::house::{House, Plan, Words, challenged, honest, jwks, key, now, result};
 use crate::stub::{Answer, Bound, Seen, Site};
 use sayso_agent::fault::{Fault, Kind, Uncorroborated};
 use sayso_agent::{Errand, Outcome};
+use sayso_protocol::envelope::jsonrpc;
 use sayso_protocol::envelope::rfc9728::{self, BadDocument};
 use sayso_protocol::jws::{self, KeyName};
 use sayso_protocol::payload::challenge::{BadChallenge, Challenge};
@@ -68,6 +69,33 @@ async fn an_authority_the_resource_does_not_publish_gets_not_one_byte() {
         assert_eq!(house.calls().len(), 1);
     }
     assert!(evil.seen().is_empty(), "not one byte");
+}
+
+/// A server that advertises one authority in its handshake and names another in its challenge.
+fn advertising(advertised: String, named: Option<String>) -> Words {
+    Box::new(move |plan, seen| {
+        if seen.json()["method"] == "server/discover" {
+            let advert = jsonrpc::advert(jsonrpc::Codes::default(), std::slice::from_ref(&advertised));
+            let capabilities = json!({ "extensions": { (jsonrpc::EXTENSION): advert } });
+            let told = json!({"supportedVersions": ["2026-07-28"], "resultType": "complete"});
+            let mut told = told.as_object().cloned().unwrap();
+            told.insert("capabilities".into(), capabilities);
+            return Some(result(seen, told.into()));
+        }
+        let named = named.as_deref().unwrap_or(&plan.authority);
+        unsigned_call(seen).then(|| challenged(&plan.challenge(named, "ticket-0")))
+    })
+}
+
+// MCP-04: a handshake neither corroborates an authority nor speaks against the one that is published.
+#[tokio::test]
+async fn the_document_has_the_last_word_whatever_the_handshake_says() {
+    let evil = trap().await;
+    let house = House::start(true, 0, advertising(evil.url.clone(), None), honest()).await;
+    assert!(matches!(house.call(3).await, Ok(Outcome::Result { .. })), "published and challenged with");
+    let house = House::start(true, 0, advertising(evil.url.clone(), Some(evil.url.clone())), honest()).await;
+    assert_eq!(uncorroborated(&fault(&house).await), Some(Uncorroborated::NotPublished));
+    assert!(house.authority.seen().is_empty() && evil.seen().is_empty());
 }
 
 #[tokio::test]

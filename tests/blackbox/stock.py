@@ -50,12 +50,9 @@ class Front(House):
     """`sayso up` in front of a server somebody else wrote, with the commands its owner and an agent type."""
 
     def __init__(self, folder, *arguments, **variables):
-        self.arguments, self.variables = arguments, variables
+        self.variables = variables
         folder.mkdir(parents=True, exist_ok=True)
-        super().__init__(folder)
-
-    def launch(self, *arguments):
-        super().launch(*arguments, *self.arguments)
+        super().__init__(folder, *arguments)
 
     @classmethod
     @contextmanager

@@ -81,13 +81,14 @@ impl Authority {
     /// The keys the resource publishes at its origin, with documents that name it and this authority (FED-22, FED-23);
     /// none when it cannot be believed or heard. Looked at anew at most once a minute.
     async fn look(&self, claimed: &Claimed<'_>) -> Result<Vec<VerifyingKey>, Refused> {
-        let place = match self.newcomers.look(claimed, self.now()) {
+        // What the operator named is reached as the operator's; it was not a stranger who led there (D-41). Nor do strangers
+        // keep anybody from looking at it.
+        let named = self.store.is_vouched_for(claimed.resource, self.now()).await?;
+        let place = match self.newcomers.look(claimed, named, self.now()) {
             Look::Known(keys) => return Ok(keys),
             Look::Busy => return Err(Refused::Busy),
             Look::Anew(place) => place,
         };
-        // What the operator named is reached as the operator's; it was not a stranger who led there (D-41).
-        let named = self.store.is_vouched_for(claimed.resource, self.now()).await?;
         let by = if named { IntroducedBy::Setup } else { IntroducedBy::Itself };
         let keys = match self.published(claimed.resource, by).await {
             Ok(published) => published.keys.into_iter().map(|(_, key)| key).collect(),

@@ -123,6 +123,11 @@ impl Session {
         matches!(self.state().owner, Owner::Key(..) | Owner::Holder(_))
     }
 
+    /// The key it belongs to, if it belongs to one.
+    pub fn bound_key(&self) -> Option<VerifyingKey> {
+        self.owner().map(|(key, _)| key)
+    }
+
     /// Makes it theirs who began it, before anybody else learns its name.
     pub(crate) fn begin(&self, holder: Holder) {
         self.state().owner = Owner::Holder(holder);

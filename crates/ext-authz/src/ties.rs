@@ -5,25 +5,26 @@
 //! which somebody with a grant has called (D-13, D-15). Another process, or this one after a restart, knows none of them.
 
 use http::HeaderMap;
+use sayso_enforce::carry::SESSION;
 use sayso_enforce::{Head, Session};
+use sayso_protocol::VerifyingKey;
+use sayso_protocol::canon::sha256;
 use sayso_protocol::method::Revision;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The header that names a session.
-const SESSION: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";
 /// Most sessions that are known; past that the one that was silent longest is forgotten.
 const CAPACITY: usize = 10_000;
+/// Most of one key, past which its own make room: by nobody are more forgotten than by whoever names them.
+const SHARE: usize = 256;
 /// How long one is known in which nothing is said.
 const IDLE: Duration = Duration::from_secs(3600);
-/// Longest name that is remembered.
-const LONGEST: usize = 1024;
 
-/// The resource a session is at, and what its server calls it.
-type Name = (Box<str>, Box<[u8]>);
+/// The resource a session is at, and what its server calls it, digested.
+type Name = [u8; 32];
 
 /// The sessions that are somebody's.
 #[derive(Default)]
@@ -31,6 +32,7 @@ pub(crate) struct Ties(Mutex<HashMap<Name, Known>>);
 
 struct Known {
     session: Arc<Session>,
+    key: VerifyingKey,
     used: Instant,
 }
 
@@ -53,19 +55,16 @@ impl Ties {
 
     /// Remembers whose it is, if it is somebody's now. Whoever was first stays.
     pub(crate) fn keep(&self, head: &Head, session: &Arc<Session>) {
-        let Some(name) = name(head).filter(|_| session.is_bound()) else { return };
+        let (Some(name), Some(key)) = (name(head), session.bound_key()) else { return };
         let used = Instant::now();
         let mut known = self.known();
-        if known.len() >= CAPACITY && !known.contains_key(&name) {
-            known.retain(|_, one| one.is_fresh(used));
-            let oldest = known.iter().min_by_key(|(_, one)| one.used).map(|(name, _)| name.clone());
-            if let Some(oldest) = oldest.filter(|_| known.len() >= CAPACITY) {
-                known.remove(&oldest);
-            }
+        if !known.contains_key(&name) {
+            make_room(&mut known, &key, used);
         }
-        let one = known.entry(name).or_insert_with(|| Known { session: Arc::clone(session), used });
+        let theirs = || Known { session: Arc::clone(session), key: key.clone(), used };
+        let one = known.entry(name).or_insert_with(theirs);
         if !one.is_fresh(used) {
-            one.session = Arc::clone(session);
+            *one = theirs();
         }
         one.used = used;
     }
@@ -73,6 +72,22 @@ impl Ties {
     fn known(&self) -> MutexGuard<'_, HashMap<Name, Known>> {
         // INVARIANT: every change under the lock is one step of the map, so a panic leaves it true.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Room for one more session of whoever this one is.
+fn make_room(known: &mut HashMap<Name, Known>, key: &VerifyingKey, now: Instant) {
+    if known.len() >= CAPACITY {
+        known.retain(|_, one| one.is_fresh(now));
+    }
+    let theirs = |one: &Known| one.key == *key;
+    let share = known.values().filter(|one| theirs(one)).count() >= SHARE;
+    if !share && known.len() < CAPACITY {
+        return;
+    }
+    let silent = known.iter().filter(|(_, one)| !share || theirs(one)).min_by_key(|(_, one)| one.used);
+    if let Some(name) = silent.map(|(name, _)| *name) {
+        known.remove(&name);
     }
 }
 
@@ -87,7 +102,8 @@ fn name(head: &Head) -> Option<Name> {
     let mut lines = head.headers.get_all(SESSION).iter();
     let (Some(line), None) = (lines.next(), lines.next()) else { return None };
     let line = line.as_bytes().trim_ascii();
-    (!line.is_empty() && line.len() <= LONGEST).then(|| (head.path().into(), line.into()))
+    // A path holds no blank.
+    (!line.is_empty()).then(|| sha256(&[head.path().as_bytes(), b" ", line].concat()))
 }
 
 /// INVARIANT: where it matters the engine holds this header against the body.
@@ -100,6 +116,7 @@ fn is_modern(headers: &HeaderMap) -> bool {
 mod tests {
     use super::*;
     use http::{HeaderValue, Method};
+    use sayso_protocol::SigningKey;
 
     fn head(path: &'static str, lines: &[(&'static str, &'static str)]) -> Head {
         let mut headers = HeaderMap::new();
@@ -127,5 +144,22 @@ mod tests {
             assert_eq!(name(&odd), None);
         }
         assert_ne!(name(&legacy), name(&head("/other", &[(SESSION, "a")])));
+        let long: &'static str = "x".repeat(5000).leak();
+        assert!(name(&head("/mcp", &[(SESSION, long)])).is_some(), "however long it is");
+    }
+
+    // D-13
+    #[test]
+    fn whoever_names_many_has_none_of_anothers_forgotten() {
+        let key = |seed| SigningKey::from_seed(&[seed; 32]).unwrap().verifying().clone();
+        let (mut known, (mine, another), now) = (HashMap::new(), (key(1), key(2)), Instant::now());
+        let one = |key: &VerifyingKey| Known { session: Arc::default(), key: key.clone(), used: now };
+        known.insert(sha256(b"another"), one(&another));
+        for nth in 0..2 * SHARE {
+            make_room(&mut known, &mine, now);
+            known.insert(sha256(&nth.to_be_bytes()), one(&mine));
+        }
+        assert_eq!(known.len(), SHARE + 1);
+        assert!(known.contains_key(&sha256(b"another")));
     }
 }

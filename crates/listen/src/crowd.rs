@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -46,6 +46,8 @@ pub(crate) struct Line {
     telling: AtomicUsize,
     /// When something was last begun or ended on it.
     silent: Mutex<Instant>,
+    /// Whether it has lost its place: nothing more is begun on it.
+    lost: AtomicBool,
     leave: Notify,
 }
 
@@ -94,8 +96,8 @@ impl Drop for Telling {
 impl Line {
     fn new(from: IpAddr, now: Instant) -> Line {
         let (working, telling) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let (silent, leave) = (Mutex::new(now), Notify::new());
-        Line { from, source: source(from), working, telling, silent, leave }
+        let (silent, lost, leave) = (Mutex::new(now), AtomicBool::new(false), Notify::new());
+        Line { from, source: source(from), working, telling, silent, lost, leave }
     }
 
     /// Something was said on it, or ended.
@@ -103,10 +105,20 @@ impl Line {
         *self.silent.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// A request is here in full.
-    pub(crate) fn work(self: &Arc<Self>) -> Working {
-        self.working.fetch_add(1, Ordering::AcqRel);
-        Working(Arc::clone(self))
+    /// A request is here in full. It is not worked on where the line has lost its place: nobody would count it, and what it
+    /// costs would be spent on an answer that is cut.
+    pub(crate) fn work(self: &Arc<Self>) -> Option<Working> {
+        self.working.fetch_add(1, Ordering::SeqCst);
+        let working = Working(Arc::clone(self));
+        (!self.lost.load(Ordering::SeqCst)).then_some(working)
+    }
+
+    /// Takes its place, unless a request is being worked on by now: of the two that look at each other one gives way.
+    fn lose(&self) -> bool {
+        self.lost.store(true, Ordering::SeqCst);
+        let lost = self.working.load(Ordering::SeqCst) == 0;
+        self.lost.store(lost, Ordering::SeqCst);
+        lost
     }
 
     /// Its answer begins.
@@ -199,6 +211,8 @@ impl State {
                 queue.order.push_back((Instant::now(), number));
             } else if line.silent() > since {
                 queue.order.push_back((line.silent(), number));
+            } else if !line.lose() {
+                queue.order.push_back((Instant::now(), number));
             } else {
                 line.leave.notify_one();
                 self.remove(number);
@@ -278,6 +292,7 @@ mod tests {
         tokio::time::advance(Duration::from_secs(1)).await;
         drop(places[0].line.work());
         assert!(crowd.admit(address(9)).is_some());
+        assert!(places[1].line.work().is_none(), "what has lost its place begins nothing");
         assert!(!is_told(&places[0]).await, "it spoke last");
         assert!(is_told(&places[1]).await && !is_told(&places[3]).await);
     }

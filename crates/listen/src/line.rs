@@ -48,7 +48,10 @@ where
         self.line.speak();
         let line = Arc::clone(&self.line);
         let work = Arc::new(Work { line: Arc::clone(&line), working: Mutex::default() });
-        let mut request = request.map(|body| Body::new(Asked::new(Body::new(body), Arc::clone(&work))));
+        if request.body().is_end_stream() && !work.begin() {
+            return Box::pin(async { Ok(no_place()) });
+        }
+        let mut request = request.map(|body| Body::new(Asked { body: Body::new(body), work: Arc::clone(&work) }));
         request.extensions_mut().insert(Peer(line.from));
         let answering = self.router.call(request);
         Box::pin(async move {
@@ -67,8 +70,13 @@ struct Work {
 }
 
 impl Work {
-    fn begin(&self) {
-        self.working().get_or_insert_with(|| self.line.work());
+    /// Whether it may be.
+    fn begin(&self) -> bool {
+        let mut working = self.working();
+        if working.is_none() {
+            *working = self.line.work();
+        }
+        working.is_some()
     }
 
     fn end(&self) {
@@ -83,23 +91,7 @@ impl Work {
 /// A request's body; with its end the request is there in full.
 struct Asked {
     body: Body,
-    work: Option<Arc<Work>>,
-}
-
-impl Asked {
-    fn new(body: Body, work: Arc<Work>) -> Self {
-        let mut asked = Self { body, work: Some(work) };
-        if asked.body.is_end_stream() {
-            asked.is_whole();
-        }
-        asked
-    }
-
-    fn is_whole(&mut self) {
-        if let Some(work) = self.work.take() {
-            work.begin();
-        }
-    }
+    work: Arc<Work>,
 }
 
 impl HttpBody for Asked {
@@ -111,8 +103,9 @@ impl HttpBody for Asked {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let polled = Pin::new(&mut self.body).poll_frame(context);
-        if matches!(polled, Poll::Ready(None)) || self.body.is_end_stream() {
-            self.is_whole();
+        let whole = matches!(polled, Poll::Ready(None)) || self.body.is_end_stream();
+        if whole && !self.work.begin() {
+            return Poll::Ready(Some(Err(axum::Error::new(std::io::Error::other("the place was given up")))));
         }
         polled
     }
@@ -131,6 +124,13 @@ fn head_bytes<B>(request: &hyper::Request<B>) -> usize {
     let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
     let lines = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
     lines.fold(target, usize::saturating_add)
+}
+
+/// 503, on a line that has lost its place.
+fn no_place() -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    response
 }
 
 /// 431, which is the last answer of its connection where there is one request at a time.

@@ -1,9 +1,10 @@
 //! How a call ended that brought no answer of the server's, as a failed result: a sentence for people and models, and one
-//! word for programs. Words of strangers come after ours, and what could rewrite a terminal in them is left out (D-28).
+//! word for programs. Words of strangers come after ours, and what does not show in them is written as an escape (D-28).
 
 use super::Posted;
 use super::answer::Asked;
 use crate::{Fault, Outcome};
+use sayso_protocol::letters::is_hidden;
 use serde_json::{Value, json};
 
 /// The member of a failed result's `_meta` that says in a word how the call ended: `not_accepted`, `denied`, `not_believed`,
@@ -56,7 +57,7 @@ const WAITING: &str = "Not yet: the owner of the resource has been asked and has
                        same arguments goes on waiting; she is not asked twice.";
 
 pub(super) fn told_fault(asked: &Asked, fault: &Fault) -> Posted {
-    asked.result(&failed("not_called", &format!("Not called: {fault}.")))
+    asked.result(&failed("not_called", &plain(&format!("Not called: {fault}."))))
 }
 
 fn failed(word: &str, text: &str) -> Value {
@@ -74,11 +75,14 @@ fn with(ours: &str, words: Option<&str>) -> String {
 }
 
 fn plain(words: &str) -> String {
-    let hidden = |c: &char| {
-        c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-    };
-    words.chars().filter(|c| !hidden(c)).take(MOST).collect()
+    let mut out = String::new();
+    for letter in words.chars().take(MOST) {
+        match is_hidden(letter) {
+            true => out.extend(letter.escape_unicode()),
+            false => out.push(letter),
+        }
+    }
+    out
 }
 
 #[cfg(test)]
@@ -101,7 +105,7 @@ mod tests {
         assert!(waits["result"]["content"][0]["text"].as_str().unwrap().contains("She is not you"));
         let denied = text(&Outcome::Denied { words: Some("no\u{202e}\u{1b}[2J".into()) });
         let words = denied["result"]["content"][0]["text"].as_str().unwrap();
-        assert!(words.ends_with("They say: no[2J"), "{words}");
+        assert!(words.ends_with("They say: no\\u{202e}\\u{1b}[2J"), "{words}");
         assert_eq!(denied["result"]["isError"], true);
     }
 }

@@ -78,14 +78,14 @@ impl Newcomers {
         act(&mut self.memory.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What is known of a resource, or a place to look at it from.
-    pub(crate) fn look(&self, claimed: &Claimed<'_>, now: Timestamp) -> Look {
+    /// What is known of a resource, or a place to look at it from. One that is `named` was not made up by a stranger.
+    pub(crate) fn look(&self, claimed: &Claimed<'_>, named: bool, now: Timestamp) -> Look {
         self.with(|memory| {
             memory.known.retain(|_, one| one.at.is_none_or(|at| (0..WINDOW).contains(&now.since(at))));
             if let Some(one) = memory.known.get(claimed.resource) {
                 return if one.at.is_some() { Look::Known(one.keys.clone()) } else { Look::Busy };
             }
-            if !memory.has_room(claimed) {
+            if !memory.has_room(claimed, named) {
                 return Look::Busy;
             }
             if memory.known.len() >= MOST {
@@ -124,9 +124,9 @@ impl Newcomers {
 
 impl Memory {
     /// Whether one more may be looked at now.
-    fn has_room(&self, claimed: &Claimed<'_>) -> bool {
+    fn has_room(&self, claimed: &Claimed<'_>, named: bool) -> bool {
         let looking = self.known.values().filter(|one| one.at.is_none()).count();
-        if looking >= AT_ONCE || self.proven.contains_key(claimed.resource) {
+        if looking >= AT_ONCE || named || self.proven.contains_key(claimed.resource) {
             return looking < AT_ONCE;
         }
         let alike = || self.known.values().filter(|one| one.source == claimed.source);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     fn anew_at(newcomers: &Newcomers, resource: &str, origin: &str, source: &str) -> Option<Place> {
-        match newcomers.look(&claimed(resource, origin, source), NOW) {
+        match newcomers.look(&claimed(resource, origin, source), false, NOW) {
             Look::Anew(place) => Some(place),
             Look::Known(_) | Look::Busy => None,
         }

@@ -5,6 +5,7 @@
 //! his own.
 
 use crate::bearer::Holder;
+use crate::carry::SESSION;
 use http::HeaderMap;
 use sayso_protocol::canon::sha256;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -13,8 +14,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Sessions that are remembered, and of one holder.
 const MOST: usize = 65_536;
 const SHARE: usize = 256;
-
-const SESSION: &str = "mcp-session-id";
 
 type Id = [u8; 32];
 

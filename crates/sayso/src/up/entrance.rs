@@ -68,6 +68,8 @@ impl Entrance {
             ask_again: settings.parse("gateway.ask_again")?,
         };
         let approval = PreApproval { client_id: client_id.clone(), resource_uri, key: thumbprint };
+        // Before anybody is heard: a stranger who names this resource first has it looked at as what it is.
+        store.pre_approve(&wanted.owner, &approval, clock::now()).await?;
         Ok(Self { store: Arc::clone(store), approval, introducer })
     }
 

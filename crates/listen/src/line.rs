@@ -51,7 +51,8 @@ where
         if request.body().is_end_stream() && !work.begin() {
             return Box::pin(async { Ok(no_place()) });
         }
-        let mut request = request.map(|body| Body::new(Asked { body: Body::new(body), work: Arc::clone(&work) }));
+        let mut request =
+            request.map(|body| Body::new(Asked { body: Body::new(body), work: Arc::clone(&work) }));
         request.extensions_mut().insert(Peer(line.from));
         let answering = self.router.call(request);
         Box::pin(async move {

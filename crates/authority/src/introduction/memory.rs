@@ -196,9 +196,9 @@ mod tests {
         let newcomers = Newcomers::default();
         let key = SigningKey::from_seed(&[7; 32]).unwrap().verifying().clone();
         let place = anew(&newcomers, "r", "s").unwrap();
-        assert!(matches!(newcomers.look(&claimed("r", "r", "s"), NOW), Look::Busy), "one at a time");
+        assert!(matches!(newcomers.look(&claimed("r", "r", "s"), false, NOW), Look::Busy), "one at a time");
         place.found(std::slice::from_ref(&key), NOW);
-        let known = |now| match newcomers.look(&claimed("r", "r", "s"), now) {
+        let known = |now| match newcomers.look(&claimed("r", "r", "s"), false, now) {
             Look::Known(keys) => Some(keys),
             Look::Busy | Look::Anew(_) => None,
         };

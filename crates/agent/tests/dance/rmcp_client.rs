@@ -92,7 +92,7 @@ async fn her_no_is_a_failed_result_that_says_so() {
     let client = client(&house, Person::willing(), 5).await;
     let (failed, outcome, text) = ended(&call(&client).await);
     assert_eq!((failed, outcome), (true, json!("denied")));
-    assert!(text.ends_with("never"), "{text}");
+    assert!(text.ends_with("never\\u{202e}"), "{text}");
     assert_eq!(house.calls().len(), 1, "no call goes out again");
 }
 

@@ -27,8 +27,7 @@ impl<K: Clone + Send + 'static> Issuers<K> {
         self.known.contains_key(issuer)
     }
 
-    /// An issuer's keys: those remembered while they serve, else what `ask` finds. None for an issuer that is not
-    /// believed or has not been heard.
+    /// As [`Publisher::keys`]; none for an issuer that is not believed.
     pub(crate) async fn keys<Asked>(
         &self,
         issuer: &str,

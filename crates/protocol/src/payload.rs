@@ -4,6 +4,7 @@
 
 pub mod agreement;
 pub mod assertion;
+mod audience;
 pub mod challenge;
 pub mod client;
 pub mod credential;

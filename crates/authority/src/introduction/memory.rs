@@ -270,6 +270,23 @@ mod tests {
         assert!(anew_at(&newcomers, "more", "elsewhere", "t").is_some());
     }
 
+    // FED-51, D-22: what set-up named is looked at whatever failed beside it, once at a time and never past what is looked at
+    // in all.
+    #[test]
+    fn what_was_named_beforehand_is_in_nobodys_hands() {
+        let newcomers = Newcomers::default();
+        for n in 0..FAILED {
+            fail(&newcomers, &format!("f{n}"), "house");
+        }
+        let look = |resource: &str, named| newcomers.look(&claimed(resource, "house", "s"), named, NOW);
+        assert!(matches!(look("house/mcp", false), Look::Busy));
+        let Look::Anew(_place) = look("house/mcp", true) else { panic!("a look") };
+        assert!(matches!(look("house/mcp", true), Look::Busy), "one at a time");
+        let _others: Vec<_> =
+            (1..AT_ONCE).map(|n| anew(&newcomers, &format!("r{n}"), &format!("s{n}"))).collect();
+        assert!(matches!(look("house/other", true), Look::Busy));
+    }
+
     #[test]
     fn what_proved_itself_is_remembered_in_bounds() {
         let newcomers = Newcomers::default();

@@ -4,6 +4,7 @@
 //! `Said` is what was presented and names who would have to vouch for it; `Asserted` is what the provider's published key
 //! signed. It tells who and how far and is never access: nothing here can be granted on.
 
+use super::audience::Audience;
 use super::credential::{IssuerKeys, provider_addresses};
 use crate::id::{MAX_BYTES, Scope, Timestamp};
 use crate::jws::{self, BadJws};
@@ -115,22 +116,6 @@ struct Claims {
 #[derive(Deserialize)]
 struct Confirmed {
     jkt: String,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Audience {
-    One(String),
-    Many(Vec<String>),
-}
-
-impl Audience {
-    fn names(&self) -> &[String] {
-        match self {
-            Audience::One(name) => std::slice::from_ref(name),
-            Audience::Many(names) => names,
-        }
-    }
 }
 
 /// An assertion as it was presented: well formed, and nobody has vouched for it.

@@ -7,6 +7,7 @@ mod keys;
 
 pub use keys::{IssuerKeys, keys_address, provider_addresses, provider_keys_address};
 
+use super::audience::Audience;
 use crate::id::{Handle, MAX_BYTES, Timestamp};
 use crate::jws::{self, BadJws};
 use crate::key::{Jwk, VerifyingKey};
@@ -88,22 +89,6 @@ struct Named {
     jwk: Jwk,
     alg: Option<String>,
     d: Option<serde_json::Value>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Audience {
-    One(String),
-    Many(Vec<String>),
-}
-
-impl Audience {
-    fn names(&self, who: &str) -> bool {
-        match self {
-            Audience::One(name) => name == who,
-            Audience::Many(names) => names.iter().any(|name| name == who),
-        }
-    }
 }
 
 /// A credential as it was shown: well formed, and nobody has vouched for it.
@@ -208,7 +193,7 @@ impl Shown {
         if claims.exp <= now || early || backwards {
             return Err(BadCredential::Time);
         }
-        let ours = claims.aud.as_ref().is_none_or(|named| named.names(audience));
+        let ours = claims.aud.as_ref().is_none_or(|named| named.names().iter().any(|name| name == audience));
         if ours { Ok(()) } else { Err(BadCredential::Audience) }
     }
 
